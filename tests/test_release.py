@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.release import ReleaseError, cache, fetch, newest, versions
+from codemods.release import ReleaseError, UnreachableError, cache, fetch, newest, versions
 from codemods.release.names import Source, wanted
 
 pytest.importorskip("pypi_simple")
@@ -60,6 +60,7 @@ class Index:
 
     pages: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
+    down: bool = False
     cut: int = 0  # bytes promised but not sent, of each archive
     asked: list[str] = field(default_factory=list)
     sent: int = 0
@@ -87,8 +88,8 @@ class Server(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.index.asked.append(self.path)
         body = self.index.pages.get(self.path)
-        if body is None:
-            self.send_error(404)
+        if body is None or self.index.down:
+            self.send_error(503 if self.index.down else 404)
             return
         wanted_range = self.headers.get("Range")
         if wanted_range and self.index.ranges:
@@ -422,6 +423,8 @@ def test_no_network_is_one_clear_line(
     index: Index, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple/")
+    with pytest.raises(UnreachableError):
+        versions()
     refuses(partial(fetch, "0.21.0"), kept, "cannot read the package index", "is there a network?")
 
 
@@ -434,6 +437,14 @@ def test_a_password_in_the_index_address_is_not_shown(
     index.offer((WHEEL, b""))
     del index.pages[f"/files/{WHEEL}"]
     assert "hush" not in refuses(partial(fetch, "0.21.0"), kept, "404")
+
+
+def test_an_index_that_is_down_is_refused_but_not_for_want_of_a_network(
+    index: Index, kept: Path
+) -> None:
+    index.down = True
+    line = refuses(partial(fetch, "0.21.0"), kept, "503")
+    assert "network" not in line
 
 
 def test_an_address_that_is_no_index_is_refused(

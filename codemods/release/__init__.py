@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 
 from . import cache
-from .names import ReleaseError, Source
+from .names import ReleaseError, Source, UnreachableError
 
-__all__ = ["ReleaseError", "fetch", "newest", "versions"]
+__all__ = ["ReleaseError", "UnreachableError", "fetch", "newest", "versions"]
 
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)*)((?:a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.IGNORECASE)
 _NUMBERS = 3  # vLLM numbers its releases X.Y.Z

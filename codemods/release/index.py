@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .names import ReleaseError, Source
+from .names import ReleaseError, Source, UnreachableError
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -96,8 +96,10 @@ def _packages(client: PyPISimple) -> list[tuple[Version, DistributionPackage]]:
     # In this order: requests' errors are OSErrors, and some are ValueErrors as well.
     except OSError as error:
         status = getattr(getattr(error, "response", None), "status_code", None)
-        why = f"it answers {status}" if status else type(error).__name__
-        raise ReleaseError(f"cannot read {where}: {why}; is there a network?") from error
+        if status:
+            raise ReleaseError(f"{where} answers with an error: {status}") from error
+        why = type(error).__name__
+        raise UnreachableError(f"cannot read {where}: {why}; is there a network?") from error
     except (ValueError, UnsupportedRepoVersionError) as error:
         raise ReleaseError(f"{where} does not answer as an index: {plain(error)}") from error
     found = []

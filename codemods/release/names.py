@@ -10,6 +10,10 @@ class ReleaseError(Exception):
     """A release's sources cannot be had; the message is one clear line."""
 
 
+class UnreachableError(ReleaseError):
+    """There is no network, or no package index at its other end."""
+
+
 class Source(str, Enum):
     """Which of a release's archives is read."""
 

@@ -1,0 +1,83 @@
+"""Write the README's table of releases from fixtures/releases.toml.
+
+    python tools/release_table.py [--check]
+
+With --check nothing is written, and the exit is 1 when the README says something else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from pinned import ROOT, Expectation, ExpectedEdit, load
+
+from codemods.outcome import EditName, Status
+from codemods.release.names import Source
+
+README = ROOT / "README.md"
+BEGIN = "<!-- releases:begin -->"
+END = "<!-- releases:end -->"
+_EDITS = (EditName.KERNEL, EditName.WARMUP, EditName.WORKER)
+
+
+def table() -> str:
+    """The table as Markdown: a row for neighbouring releases of which the same is expected."""
+    rows = [
+        f"| vLLM | verdict | {' | '.join(edit.value for edit in _EDITS)} | why |",
+        "|---" * (len(_EDITS) + 3) + "|",
+    ]
+    wheels = [pinned for pinned in load() if pinned.source is Source.WHEEL]
+    for expected, releases in groupby(wheels, key=lambda pinned: pinned.expected):
+        names = ", ".join(pinned.version for pinned in releases)
+        cells = [names, f"`{expected.verdict.value}`", *_cells(expected), expected.why]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def filled(text: str) -> str:
+    """The README's text with the table between its markers. Raises ValueError without them."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"there is no {BEGIN} … {END}")
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="the README's table of releases")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, exit 1 on a difference"
+    )
+    parser.add_argument("readme", nargs="?", type=Path, default=README)
+    options = parser.parse_args(argv)
+    text = options.readme.read_text("utf-8")
+    try:
+        fresh = filled(text)
+    except ValueError as error:
+        print(f"{options.readme.name}: {error}", file=sys.stderr)
+        return 2
+    if fresh == text:
+        return 0
+    if options.check:
+        print("the table of releases is stale: run tools/release_table.py", file=sys.stderr)
+        return 1
+    options.readme.write_text(fresh, "utf-8")
+    return 0
+
+
+def _cells(expected: Expectation) -> list[str]:
+    edits = {one.edit: one for one in expected.edits}
+    return [_cell(edits[edit]) for edit in _EDITS]
+
+
+def _cell(expected: ExpectedEdit) -> str:
+    # Why an edit is not needed is what the verdict and the last column say.
+    words = {Status.EDIT: expected.reason.value, Status.NOT_NEEDED: "–"}
+    return words.get(expected.status, expected.status.value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
