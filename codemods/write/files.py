@@ -1,0 +1,126 @@
+"""One file at a time: read it safely, and make a new one that looks like it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from codemods.write.journal import write_all
+
+_SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_HASH_LIMIT = 1 << 26  # bytes; no Python module is near it, a hostile tree's file may be
+_BOUND_TO_CONTENT = {"security.ima", "security.evm"}  # the kernel signs a file's bytes with these
+
+
+def read_writable(path: Path, limit: int) -> bytes:
+    """At most `limit` bytes of a regular file that we may write; nothing is written.
+
+    Raises OSError, also for a FIFO, device, folder or symbolic link, none of which it opens.
+    """
+    opened = _open_regular(path, os.O_RDWR)
+    try:
+        return _read(opened, limit)
+    finally:
+        os.close(opened)
+
+
+def digest(path: Path) -> str | None:
+    """SHA-256 of a regular file; None when there is none, or it is no file that we ever wrote."""
+    try:
+        opened = _open_regular(path, os.O_RDONLY)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL):
+            return None
+        raise
+    try:
+        if os.fstat(opened).st_size > _HASH_LIMIT:
+            return None
+        return hashlib.sha256(_read(opened, _HASH_LIMIT)).hexdigest()
+    finally:
+        os.close(opened)
+
+
+def _open_regular(path: Path, flags: int) -> int:
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    opened = os.open(path, flags | _SAFE)
+    if stat.S_ISREG(os.fstat(opened).st_mode):
+        return opened
+    os.close(opened)
+    raise OSError(errno.EINVAL, "not a regular file")
+
+
+def _read(opened: int, limit: int) -> bytes:
+    parts = []
+    while limit > 0 and (part := os.read(opened, min(limit, 1 << 20))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+def create_like(model: Path, path: Path, content: bytes) -> None:
+    """A new file on disk with the model's owner, group, mode and extended attributes.
+
+    Raises OSError when one of the first three cannot be kept; attributes are kept where possible.
+    """
+    wanted = os.lstat(model)
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600)
+    try:
+        write_all(opened, content)
+        _copy_owner(opened, wanted)
+        _copy_attributes(opened, model)
+        _copy_mode(opened, wanted)  # last: a write or a chown clears the set-id bits
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _copy_owner(opened: int, wanted: os.stat_result) -> None:
+    made = os.fstat(opened)
+    if (made.st_uid, made.st_gid) == (wanted.st_uid, wanted.st_gid):
+        return
+    try:
+        os.fchown(opened, wanted.st_uid, wanted.st_gid)
+    except OSError as error:
+        owner = f"its owner and group ({wanted.st_uid}:{wanted.st_gid}) cannot be kept"
+        raise OSError(error.errno, f"{owner}: {error.strerror}") from None
+
+
+def _copy_mode(opened: int, wanted: os.stat_result) -> None:
+    mode = stat.S_IMODE(wanted.st_mode)
+    if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
+        os.fchmod(opened, mode)
+    # The kernel drops the set-group-id bit in silence for a group that is not ours.
+    if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
+        raise OSError(errno.EPERM, f"its mode ({mode:04o}) cannot be kept")
+
+
+def _copy_attributes(opened: int, model: Path) -> None:
+    if sys.platform != "linux":
+        return
+    with suppress(OSError):
+        wanted = set(os.listxattr(model, follow_symlinks=False)) - _BOUND_TO_CONTENT
+        # A folder's default ACL gives a new file an ACL that the model may not have.
+        for name in set(os.listxattr(opened)) - wanted:
+            with suppress(OSError):
+                os.removexattr(opened, name)
+        for name in wanted:
+            with suppress(OSError):
+                os.setxattr(opened, name, os.getxattr(model, name, follow_symlinks=False))
+
+
+def keep_old(target: Path, old: Path, content: bytes) -> None:
+    """Keep a second name of a file, so that the file itself can come back after a rename.
+
+    A link needs no room and keeps everything; a copy serves where the file system or the kernel
+    (fs.protected_hardlinks) allows no link.
+    """
+    try:
+        os.link(target, old, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        create_like(target, old, content)
