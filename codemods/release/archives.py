@@ -96,18 +96,19 @@ def _check_record(archive: Archive, files: dict[str, bytes]) -> None:
 
 
 def _from_sdist(session: requests.Session, archive: Archive) -> dict[str, bytes]:
-    if archive.sha256 is None:
-        raise ReleaseError(f"the package index gives no SHA-256 for {archive.filename}")
     with tempfile.TemporaryDirectory(prefix="vllm-codemods-") as scratch:
         path = Path(scratch) / "sdist.tar.gz"
-        _download(session, archive, path)
+        download(session, archive, path)
         try:
             return _unpack(archive, path)
         except (tarfile.TarError, zlib.error, EOFError) as error:
             raise _broken(archive, error) from error
 
 
-def _download(session: requests.Session, archive: Archive, path: Path) -> None:
+def download(session: requests.Session, archive: Archive, path: Path) -> None:
+    """The whole archive as `path`, held against the index's SHA-256. Raises `ReleaseError`."""
+    if archive.sha256 is None:
+        raise ReleaseError(f"the package index gives no SHA-256 for {archive.filename}")
     digest = hashlib.sha256()
     with session.get(archive.url, stream=True, timeout=TIMEOUT) as answer, path.open("wb") as file:
         answer.raise_for_status()
