@@ -1,0 +1,229 @@
+"""Rule: every kernel launched for the slot mapping leaves num_tokens unspecialised, no other."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .modules import Module, Package, methods, parameters
+
+BLOCK_TABLE = "v1/worker/block_table.py"
+NAME = "num_tokens"
+LIST = "do_not_specialize"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    path: str
+    name: str
+
+
+@lru_cache(maxsize=8)
+def launched(package: Package) -> tuple[Kernel, ...]:
+    """The kernels with a run-time num_tokens that BlockTable.compute_slot_mapping launches."""
+    home = package.modules.get(BLOCK_TABLE)
+    owner = home.classes.get("BlockTable") if home else None
+    if home is None or owner is None or "compute_slot_mapping" not in methods(owner):
+        return ()
+    found: list[Kernel] = []
+    todo: list[tuple[Module, ast.AST]] = [(home, methods(owner)["compute_slot_mapping"])]
+    seen: set[int] = set()
+    while todo:
+        module, node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                _meet(package, module, part.id, todo, found)
+            elif isinstance(part, ast.Attribute) and ast.unparse(part.value) in ("self", "cls"):
+                todo += [(home, value) for value in _attribute(owner, part.attr)]
+            elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                origin = module.every_import.get(part.value.id)
+                other = package.module_at(origin.dotted) if origin else None
+                if other is not None:
+                    _meet(package, other, part.attr, todo, found)
+    return tuple(sorted(set(found), key=lambda kernel: (kernel.path, kernel.name)))
+
+
+def _meet(
+    package: Package,
+    module: Module,
+    name: str,
+    todo: list[tuple[Module, ast.AST]],
+    found: list[Kernel],
+) -> None:
+    place = package.follow(module, name)
+    if place is None:
+        return
+    where, known = place
+    function = where.functions.get(known)
+    if function is None:
+        todo += [(where, value) for value in where.constants.get(known, [])]
+    elif jit_decorator(where, function) is None:
+        todo.append((where, function))
+    elif takes_num_tokens(function):
+        found.append(Kernel(where.path, known))
+
+
+def _attribute(owner: ast.ClassDef, name: str) -> list[ast.AST]:
+    """A method of the class, or what is assigned to an attribute of that name."""
+    known = methods(owner).get(name)
+    return [known] if known else _assigned(owner).get(name, [])
+
+
+@lru_cache(maxsize=8)
+def _assigned(owner: ast.ClassDef) -> dict[str, list[ast.AST]]:
+    found: dict[str, list[ast.AST]] = {}
+    for node in ast.walk(owner):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            written = ast.unparse(target).removeprefix("self.")
+            found.setdefault(written, []).append(node.value)  # type: ignore[attr-defined]
+    return found
+
+
+def takes_num_tokens(function: ast.FunctionDef) -> bool:
+    return any(
+        arg.arg == NAME
+        and "constexpr" not in (ast.unparse(arg.annotation) if arg.annotation else "")
+        for arg in parameters(function)
+    )
+
+
+def jit_decorator(module: Module, function: ast.FunctionDef) -> ast.expr | None:
+    """The decorator that makes the function a Triton kernel."""
+    for decorator in function.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        written = ast.unparse(called)
+        root, _, rest = written.partition(".")
+        origin = module.imports.get(root)
+        whole = f"{origin.dotted}.{rest}".rstrip(".") if origin else written
+        if whole.endswith("triton.jit"):
+            return decorator
+    return None
+
+
+def unspecialised(module: Module, function: ast.FunctionDef) -> list[str] | None:
+    """The parameters listed in the decorator, by name; None when it cannot be read."""
+    decorator = jit_decorator(module, function)
+    if not isinstance(decorator, ast.Call):
+        return []
+    if any(keyword.arg is None for keyword in decorator.keywords):
+        return None
+    given = [k.value for k in decorator.keywords if k.arg == LIST]
+    if not given:
+        return []
+    values = _values(module, given[0])
+    if values is None:
+        return None
+    names = [arg.arg for arg in parameters(function)]
+    out: list[str] = []
+    for value in values:
+        if isinstance(value, str):
+            out.append(value)
+        elif isinstance(value, int) and 0 <= value < len(names):
+            out.append(names[value])
+        else:
+            return None
+    return out
+
+
+def _values(module: Module, node: ast.expr, depth: int = 0) -> list[object] | None:
+    if depth > 8:
+        return None
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        out: list[object] = []
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                inner = _values(module, element.value, depth + 1)
+                if inner is None:
+                    return None
+                out += inner
+            elif isinstance(element, ast.Constant):
+                out.append(element.value)
+            elif isinstance(element, ast.Name) and len(module.constants.get(element.id, [])) == 1:
+                constant = module.constants[element.id][0]
+                if not isinstance(constant, ast.Constant):
+                    return None
+                out.append(constant.value)
+            else:
+                return None
+        return out
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left = _values(module, node.left, depth + 1)
+        right = _values(module, node.right, depth + 1)
+        return None if left is None or right is None else left + right
+    if isinstance(node, ast.Name) and len(module.constants.get(node.id, [])) == 1:
+        return _values(module, module.constants[node.id][0], depth + 1)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "set"):
+        return _values(module, node.args[0], depth + 1) if len(node.args) == 1 else None
+    if isinstance(node, ast.Constant) and node.value is None:
+        return []
+    return None
+
+
+def state_faults(package: Package) -> list[str]:
+    found = []
+    for kernel in launched(package):
+        module = package.modules[kernel.path]
+        listed = unspecialised(module, module.functions[kernel.name])
+        if listed is None or NAME not in listed:
+            found.append(f"{kernel.name} specialises {NAME}")
+    return found
+
+
+def faults(old: Package, new: Package) -> list[str]:
+    wanted = launched(old)
+    found = state_faults(new)
+    if launched(new) != wanted:
+        found.append("other kernels are launched")
+    for path in {kernel.path for kernel in wanted}:
+        before, after = old.modules[path], new.modules[path]
+        if before is after:
+            continue
+        ours = {kernel.name for kernel in wanted if kernel.path == path}
+        for name, function in before.functions.items():
+            was = unspecialised(before, function)
+            now = unspecialised(after, after.functions[name]) if name in after.functions else None
+            if name in ours and was is not None and now is not None:
+                was = was if NAME in was else [*was, NAME]
+                if sorted(was) != sorted(now):
+                    found.append(f"{name} lists {now}, not {was}")
+            elif was != now:
+                found.append(f"{name} lists {now}, and listed {was}")
+            # Triton's cache key covers the line where the decorators start.
+            if name in after.functions and _starts(before, name) != _starts(after, name):
+                found.append(f"{name} moved to another line")
+        if _rest(before, ours) != _rest(after, ours):
+            found.append(f"{path}: more than the kernels' lists changed")
+    return found
+
+
+def _starts(module: Module, name: str) -> int:
+    function = module.functions[name]
+    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
+
+
+def _rest(module: Module, kernels: set[str]) -> str:
+    """The module without its lists of unspecialised parameters, as text to compare."""
+    tree = ast.parse(ast.unparse(module.tree))
+    constants = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        for place, decorator in enumerate(node.decorator_list):
+            if not isinstance(decorator, ast.Call):
+                continue
+            mine = [k for k in decorator.keywords if k.arg == LIST]
+            constants |= {n.id for k in mine for n in ast.walk(k) if isinstance(n, ast.Name)}
+            if node.name in kernels:
+                decorator.keywords = [k for k in decorator.keywords if k.arg != LIST]
+                if not decorator.keywords and not decorator.args:
+                    node.decorator_list[place] = decorator.func
+    for statement in tree.body:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            named = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            if isinstance(named, ast.Name) and named.id in constants:
+                statement.value = ast.Constant(None)
+    return ast.dump(tree)

@@ -1,0 +1,146 @@
+"""A package's modules, parsed, and what a name in one of them stands for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an imported name comes from; `name` is None for `import module`."""
+
+    module: str
+    name: str | None
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+
+class Module:
+    """One parsed file; only what is bound outside functions and classes counts as bound."""
+
+    def __init__(self, path: str, tree: ast.Module, package: str) -> None:
+        self.path = path
+        self.tree = tree
+        self.package = package
+
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        return {n.name: n for n in self.outside if isinstance(n, ast.FunctionDef)}
+
+    @cached_property
+    def classes(self) -> dict[str, ast.ClassDef]:
+        return {n.name: n for n in self.outside if isinstance(n, ast.ClassDef)}
+
+    @cached_property
+    def constants(self) -> dict[str, list[ast.expr]]:
+        found: dict[str, list[ast.expr]] = {}
+        for node in self.outside:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+                targets = [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)  # type: ignore[attr-defined]
+        return found
+
+    @cached_property
+    def outside(self) -> list[ast.stmt]:
+        """Statements that run on import, in order, those in `if` and `try` too."""
+        return list(_outside(self.tree.body))
+
+    @cached_property
+    def imports(self) -> dict[str, Origin]:
+        """Names bound by imports outside functions, except for the type checker alone."""
+        return self.imported(self.outside)
+
+    @cached_property
+    def every_import(self) -> dict[str, Origin]:
+        return self.imported(ast.walk(self.tree))
+
+    def imported(self, nodes: Iterator[ast.AST] | list[ast.stmt]) -> dict[str, Origin]:
+        found: dict[str, Origin] = {}
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    bound = alias.asname or alias.name.split(".")[0]
+                    found[bound] = Origin(alias.name if alias.asname else bound, None)
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    origin = Origin(self.absolute(node), alias.name)
+                    found[alias.asname or alias.name] = origin
+        return found
+
+    def absolute(self, node: ast.ImportFrom) -> str:
+        """The dotted module that an import names, with the package in front."""
+        if not node.level:
+            return node.module or ""
+        folder = [self.package, *self.path.split("/")[:-1]]
+        kept = folder[: len(folder) - (node.level - 1)]
+        return ".".join(kept + ([node.module] if node.module else []))
+
+    def bound(self, name: str) -> bool:
+        return any(
+            name in names for names in (self.functions, self.classes, self.constants, self.imports)
+        )
+
+
+class Package:
+    def __init__(self, modules: Mapping[str, Module], name: str) -> None:
+        self.modules = modules
+        self.name = name
+
+    @classmethod
+    def parse(cls, files: Mapping[str, bytes], name: str) -> Package:
+        wanted = {path: data for path, data in files.items() if path.endswith(".py")}
+        last = name.rsplit("/", 1)[-1]
+        return cls({p: _module(p, d, last) for p, d in wanted.items()}, last)
+
+    def module_at(self, dotted: str) -> Module | None:
+        if dotted != self.name and not dotted.startswith(self.name + "."):
+            return None
+        stem = dotted[len(self.name) + 1 :].replace(".", "/")
+        return self.modules.get(stem + ".py") or self.modules.get(f"{stem}/__init__.py".lstrip("/"))
+
+    def follow(self, module: Module, name: str, seen: int = 0) -> tuple[Module, str] | None:
+        """The module of the package that defines what `name` is in `module`."""
+        if name in module.functions or name in module.classes or name in module.constants:
+            return module, name
+        origin = module.every_import.get(name)
+        if origin is None or origin.name is None or seen > 8:
+            return None
+        home = self.module_at(origin.module)
+        return self.follow(home, origin.name, seen + 1) if home else None
+
+
+@lru_cache(maxsize=256)
+def _module(path: str, data: bytes, package: str) -> Module:
+    return Module(path, ast.parse(data), package)
+
+
+def _outside(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            if "TYPE_CHECKING" not in ast.unparse(node.test):
+                yield from _outside(node.body)
+            yield from _outside(node.orelse)
+        elif isinstance(node, ast.Try):
+            for part in (node.body, *(h.body for h in node.handlers), node.orelse, node.finalbody):
+                yield from _outside(part)
+        elif isinstance(node, ast.With):
+            yield from _outside(node.body)
+
+
+def methods(owner: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    """The methods by name; the last definition is the one that counts."""
+    return {n.name: n for n in owner.body if isinstance(n, ast.FunctionDef)}
+
+
+def parameters(function: ast.FunctionDef) -> list[ast.arg]:
+    given = function.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs]

@@ -1,0 +1,98 @@
+"""Rule: the worker imports the warm-up and calls it in the right place; nothing else changes."""
+
+from __future__ import annotations
+
+import ast
+
+from .modules import Module, Package, methods
+from .paths import CALL, FLAG, METHOD, Walk
+
+WORKER = "v1/worker/gpu_worker.py"
+WARMUP = "v1/worker/gpu/warmup.py"
+
+
+def faults(old: Package, new: Package, monitors: frozenset[str]) -> list[str]:
+    found = state_faults(new, monitors, strict=True)
+    if old.modules.get(WORKER) is not new.modules.get(WORKER) and (
+        _without_ours(old) != _without_ours(new)
+    ):
+        found.append("the worker changed by more than the import and the call")
+    if not _knows_v2(old) and _knows_v2(new):
+        found.append(f"the worker has no {FLAG}")
+    return found
+
+
+def state_faults(package: Package, monitors: frozenset[str], *, strict: bool = False) -> list[str]:
+    """`strict` also asks that the call comes after the sampler's dummy run, where ours belongs."""
+    module = package.modules.get(WORKER)
+    owner = module.classes.get("Worker") if module else None
+    if module is None or owner is None or METHOD not in methods(owner):
+        return ["no Worker.compile_or_warm_up_model"]
+    found = _import_faults(package, module, methods(owner))
+    for v2 in (False, True) if _mentions(owner, FLAG) else (False,):
+        walk = Walk(module, owner, v2, monitors, strict)
+        found += walk.run()
+    return sorted(set(found))
+
+
+def _knows_v2(package: Package) -> bool:
+    owner = package.modules[WORKER].classes.get("Worker")
+    return owner is not None and _mentions(owner, FLAG)
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(
+        (isinstance(part, ast.Attribute) and part.attr == name)
+        or (isinstance(part, ast.Constant) and part.value == name)
+        for part in ast.walk(node)
+    )
+
+
+def _import_faults(
+    package: Package, module: Module, known: dict[str, ast.FunctionDef]
+) -> list[str]:
+    for function in known.values():
+        calls = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == CALL]
+        if not calls:
+            continue
+        inside = module.imported(ast.walk(function))
+        origin = inside.get(CALL) or module.imports.get(CALL)
+        home = package.module_at(origin.module) if origin else None
+        if origin is None or origin.name != CALL or home is None or home.path != WARMUP:
+            return ["the call's name is not imported from the warm-up module"]
+        if any(isinstance(n.ctx, ast.Store) for n in calls):
+            return ["the call's name is assigned to"]
+        if CALL in module.functions or CALL in module.constants or CALL in module.classes:
+            return ["the call's name is bound twice"]
+    return []
+
+
+def _without_ours(package: Package) -> str:
+    """The worker's module without the import and the call, as text to compare."""
+    module = package.modules.get(WORKER)
+    if module is None:
+        return ""
+    return ast.dump(_Remover().visit(ast.parse(ast.unparse(module.tree))))
+
+
+class _Remover(ast.NodeTransformer):
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        node.names = [alias for alias in node.names if alias.name != CALL]
+        return node if node.names else None
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if _is_call(node) else node
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if len(node.body) == 1 and _is_call(node.body[0]) and not node.orelse:
+            return None
+        self.generic_visit(node)
+        return node
+
+
+def _is_call(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == CALL
+    )
