@@ -25,6 +25,7 @@ from codemods.release.names import Source, wanted
 
 pytest.importorskip("pypi_simple")
 pytest.importorskip("remotezip")
+requests = pytest.importorskip("requests")
 
 MANYLINUX = "cp38-abi3-manylinux_2_28_x86_64"
 WHEEL = f"vllm-0.21.0-{MANYLINUX}.whl"
@@ -444,6 +445,17 @@ def test_an_index_that_is_down_is_refused_but_not_for_want_of_a_network(
 ) -> None:
     index.down = True
     line = refuses(partial(fetch, "0.21.0"), kept, "503")
+    assert "network" not in line
+
+
+def test_a_certificate_signed_by_nobody_known_is_not_called_a_missing_network(
+    index: Index, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def untrusted(*arguments: object, **options: object) -> object:
+        raise requests.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED")
+
+    monkeypatch.setattr(requests.Session, "get", untrusted)
+    line = refuses(partial(fetch, "0.21.0"), kept, "certificate", "REQUESTS_CA_BUNDLE")
     assert "network" not in line
 
 

@@ -87,6 +87,7 @@ def plain(text: object) -> str:
 def _packages(client: PyPISimple) -> list[tuple[Version, DistributionPackage]]:
     from packaging.version import InvalidVersion, Version
     from pypi_simple import NoSuchProjectError, UnsupportedRepoVersionError
+    from requests.exceptions import SSLError
 
     where = f"the package index at {plain(client.endpoint)}"
     try:
@@ -96,6 +97,11 @@ def _packages(client: PyPISimple) -> list[tuple[Version, DistributionPackage]]:
     # In this order: requests' errors are OSErrors, and some are ValueErrors as well.
     except OSError as error:
         status = getattr(getattr(error, "response", None), "status_code", None)
+        if isinstance(error, SSLError):
+            raise ReleaseError(
+                f"{where} is not trusted: its certificate is signed by nobody known here; "
+                "name your CA file in REQUESTS_CA_BUNDLE"
+            ) from error
         if status:
             raise ReleaseError(f"{where} answers with an error: {status}") from error
         why = type(error).__name__
