@@ -1,4 +1,4 @@
-"""fixtures/releases.toml as data: the releases the tool is held to, and what it must say of each."""
+"""fixtures/releases.toml as data: the known releases, and what the tool must say of each."""
 
 from __future__ import annotations
 

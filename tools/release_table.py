@@ -75,7 +75,7 @@ def _cells(expected: Expectation) -> list[str]:
 
 def _cell(expected: ExpectedEdit) -> str:
     # Why an edit is not needed is what the verdict and the last column say.
-    words = {Status.EDIT: expected.reason.value, Status.NOT_NEEDED: "–"}
+    words = {Status.EDIT: expected.reason.value, Status.NOT_NEEDED: "-"}
     return words.get(expected.status, expected.status.value)
 
 
