@@ -38,15 +38,19 @@ class Hunk:
         after = _range(self.after_start, self.after_length)
         return f"@@ -{before} +{after} @@\n".encode()
 
-    def changes_between(self, first: int, last: int) -> bool:
-        """Whether any line of the new file from `first` to `last` (from 1) is in this hunk."""
-        return first <= self.after_start + self.after_length and last > self.after_start
+    def holds(self, line: int) -> bool:
+        """Whether a line of the new file, counted from 1, is in this hunk."""
+        return self.after_start < line <= self.after_start + self.after_length
 
     def rendered(self) -> Iterator[bytes]:
         """The hunk's lines as a patch holds them, each with its line end."""
         yield self.heading
         for line in self.lines:
-            yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
+            if line.endswith(b"\n"):
+                yield line
+            else:
+                yield line + b"\n"
+                yield b"\\ No newline at end of file\n"
 
 
 @dataclass(frozen=True)
