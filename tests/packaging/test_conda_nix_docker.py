@@ -1,0 +1,148 @@
+"""conda and Nix by the commands they run, Nix by nix-build too, and the lines of a Dockerfile."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import re
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from consumers import FORMS, PATCH, Case, need, recipe, run, run_well
+
+from codemods.record import with_record
+from codemods.write import write
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_conda_lands_each_form_once(case: Case, form: str, tmp_path: Path) -> None:
+    need("git")
+    assert f"- {PATCH}" in recipe("conda")
+    tree = case.copy(tmp_path / "work")
+    (tmp_path / PATCH).write_bytes(case.patch(form))
+    run_well(f"git apply -p1 ../{PATCH}", tree, GIT_CEILING_DIRECTORIES=str(tmp_path))
+    case.assert_fixed(tree)
+    again = run(f"git apply -p1 ../{PATCH}", tree, GIT_CEILING_DIRECTORIES=str(tmp_path))
+    assert again.status != 0
+    case.assert_fixed(tree)
+
+
+DERIVATION = """\
+derivation {{
+  name = "vllm-source";
+  system = builtins.currentSystem;
+  builder = "/bin/sh";
+  src = {tree};
+  patch = {patch};
+  args = [ "-ec" ''
+    export PATH=/usr/bin:/bin
+    cp -r $src $out && chmod -R u+w $out && cd $out
+    patch -p1 < $patch
+  '' ];
+}}
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nix_build_lands_each_form(small: Case, form: str, tmp_path: Path) -> None:
+    need("nix-build", "patch")
+    (tmp_path / PATCH).write_bytes(small.patch(form))
+    text = DERIVATION.format(tree=small.root, patch=tmp_path / PATCH)
+    (tmp_path / "default.nix").write_text(text, encoding="utf-8")
+    store = {
+        "NIX_STORE_DIR": str(tmp_path / "nix/store"),
+        "NIX_STATE_DIR": str(tmp_path / "nix/state"),
+        "NIX_LOG_DIR": str(tmp_path / "nix/log"),
+        "NIX_CONF_DIR": str(tmp_path / "nix/conf"),
+        "NIX_CONFIG": "sandbox = false\nbuild-users-group =\nsubstituters =",
+        "NIX_IGNORE_SYMLINK_STORE": "1",
+    }
+    out = run_well(["nix-build", "default.nix", "--no-out-link", "-Q"], tmp_path, **store)
+    small.assert_fixed(Path(out.strip().splitlines()[-1]))
+
+
+# --- an installed vLLM ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(case: Case, tmp_path: Path) -> Case:
+    """A site-packages folder with the tree and a dist-info whose RECORD is right."""
+    site = tmp_path / "venv/lib/python3/site-packages"
+    case.copy(site)
+    info = site / f"vllm-{case.version}.dist-info"
+    shutil.rmtree(info, ignore_errors=True)
+    info.mkdir()
+    rows = [
+        (path.relative_to(site).as_posix(), *fingerprint(path.read_bytes()))
+        for path in sorted(site.rglob("*"))
+        if path.is_file()
+    ]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([*rows, (f"{info.name}/RECORD", "", "")])
+    (info / "RECORD").write_text(text.getvalue(), encoding="utf-8")
+    tree = replace(case.plan.tree, root=site)
+    return Case(case.name, site, replace(case.plan, tree=tree))
+
+
+def test_the_dockerfile_line_patches_site_packages_once(installed: Case, tmp_path: Path) -> None:
+    need("patch")
+    before = {path: path.read_bytes() for path in installed.root.rglob("*") if path.is_file()}
+    (tmp_path / PATCH).write_bytes(installed.patch("dep3"))
+    command = run_line("dockerfile-patch").replace("/tmp/", f"{tmp_path}/")
+    run_well(command, tmp_path, **python3(tmp_path, installed.root))
+    for change in installed.plan.changes:
+        assert (installed.root / change.path).read_bytes() == change.after
+    changed = {path for path, data in before.items() if path.read_bytes() != data}
+    assert changed == {installed.root / change.path for change in installed.plan.changes}
+    assert run(command, tmp_path, **python3(tmp_path, installed.root)).status != 0
+
+
+def test_after_a_patch_record_is_wrong_as_the_page_says(installed: Case) -> None:
+    assert wrong_rows(installed.root) == []
+    for change in installed.plan.changes:
+        (installed.root / change.path).write_bytes(change.after)
+    assert wrong_rows(installed.root) == sorted(change.path for change in installed.plan.changes)
+
+
+def test_update_record_makes_record_right_again(installed: Case) -> None:
+    write(with_record(installed.plan))
+    assert wrong_rows(installed.root) == []
+    for change in installed.plan.changes:
+        assert (installed.root / change.path).read_bytes() == change.after
+
+
+def run_line(name: str) -> str:
+    """The shell command of a recipe's RUN instruction, its continued lines joined."""
+    found = re.search(r"^RUN (.*)", recipe(name).replace("\\\n", ""), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1].strip()
+
+
+def python3(folder: Path, site: Path) -> dict[str, str]:
+    """An environment whose python3 finds the installed package."""
+    (folder / "bin").mkdir(exist_ok=True)
+    program = folder / "bin/python3"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{sys.executable}" "$@"\n')
+    program.chmod(0o755)
+    return {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"}
+
+
+def fingerprint(data: bytes) -> tuple[str, str]:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"sha256={digest}", str(len(data))
+
+
+def wrong_rows(site: Path) -> list[str]:
+    """The files that do not match their row in RECORD."""
+    (record,) = site.glob("*.dist-info/RECORD")
+    rows = csv.reader(io.StringIO(record.read_text(encoding="utf-8")))
+    return sorted(
+        name
+        for name, digest, size in rows
+        if digest and fingerprint((site / name).read_bytes()) != (digest, size)
+    )
