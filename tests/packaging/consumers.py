@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,6 +18,7 @@ from codemods.outcome import EditName, FileChange, Outcome, Plan, Reason, Status
 from codemods.patch import dep3, git_mailbox, unified
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+FIXTURE = REPOSITORY / "fixtures/forks/base"
 PATCH = "warm-up-slot-mapping.patch"
 MAIL = Mail(
     "Ada Example <ada@example.org>", datetime(2026, 5, 20, 8, 0, tzinfo=timezone.utc), SUBJECT
@@ -42,6 +44,11 @@ class Case:
     @property
     def version(self) -> str:
         return self.plan.tree.version or "0"
+
+    @property
+    def has_a_real_plan(self) -> bool:
+        """Whether the tool itself made the plan."""
+        return self.name != "hand-made"
 
     def patch(self, form: str) -> bytes:
         """The plan in one form; byte for byte what the command writes for these fields."""
@@ -116,6 +123,18 @@ def run_well(command: str | list[str], cwd: Path, **variables: str) -> str:
     assert ran.status == 0, f"{command}: exit {ran.status}\n{ran.output}"
     assert not COMPLAINT.search(ran.output), ran.output
     return ran.output
+
+
+def with_command(folder: Path, **variables: str) -> dict[str, str]:
+    """Variables that put `vllm-codemods`, run from this checkout, on the PATH."""
+    (folder / "bin").mkdir(exist_ok=True)
+    program = folder / "bin/vllm-codemods"
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{REPOSITORY}" exec "{sys.executable}" -m codemods "$@"\n'
+    )
+    program.chmod(0o755)
+    path = variables.get("PATH", environment(folder)["PATH"])
+    return variables | {"PATH": f"{folder / 'bin'}:{path}"}
 
 
 def tarball(case: Case, folder: Path, name: str) -> Path:
