@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from consumers import Case, hand_made
 
 RELEASES = ("0.21.0", "0.23.0", "0.24.0", "0.26.0")

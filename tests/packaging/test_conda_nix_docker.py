@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, need, recipe, run, run_well
+from consumers import FORMS, PATCH, Case, need, recipe, run, run_well, with_command
 
 from codemods.record import with_record
 from codemods.write import write
@@ -114,6 +114,23 @@ def test_update_record_makes_record_right_again(installed: Case) -> None:
     assert wrong_rows(installed.root) == []
     for change in installed.plan.changes:
         assert (installed.root / change.path).read_bytes() == change.after
+
+
+def test_the_dockerfile_line_that_applies_leaves_record_right(
+    installed: Case, tmp_path: Path
+) -> None:
+    if not installed.has_a_real_plan:
+        pytest.skip("the hand-made tree is too small for the command")
+    variables = with_command(tmp_path, **python3(tmp_path, installed.root))
+    assert run(run_line("dockerfile"), tmp_path, **variables).status == 0
+    assert wrong_rows(installed.root) == []
+    for change in installed.plan.changes:
+        assert (installed.root / change.path).read_bytes() == change.after
+    assert run(run_line("dockerfile"), tmp_path, **variables).status == 1
+
+
+def test_the_nix_recipe_names_the_patch() -> None:
+    assert f"./{PATCH}" in recipe("nix")
 
 
 def run_line(name: str) -> str:
