@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import oracle, trees
+from . import oracle, trace, trees
 from .trees import BLOCK_TABLE, WARMUP, WORKER
 
 Files = dict[str, bytes]
@@ -288,3 +288,17 @@ def test_what_the_branch_and_the_call_are_wrapped_in_counts(
     wrapped = text[:start] + b"        " + opening + b"\n" + inner + closing + text[end:]
     found = oracle.state_faults({**AFTER, WORKER: wrapped})
     assert (found == []) is right, found
+
+
+@pytest.mark.parametrize("name", SAME_SHAPE)
+def test_running_a_right_worker_shows_no_fault(name: str) -> None:
+    before = trees.fork(name).tree.inside
+    ran = trace.faults(before[WORKER], rewritten(before)[WORKER], HINTS.monitors)
+    assert ran == []
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in WRONG if name.startswith(("call", "two calls", "no call"))]
+)
+def test_running_a_wrong_worker_shows_it_too(name: str) -> None:
+    assert trace.faults(BEFORE[WORKER], WRONG[name][0]()[WORKER])

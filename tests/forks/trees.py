@@ -78,7 +78,7 @@ class Fork:
 
     @property
     def expected(self) -> dict[str, Any]:
-        return _toml(self.folder / "expected.toml")
+        return read_toml(self.folder / "expected.toml")
 
     @property
     def golden(self) -> bytes:
@@ -92,7 +92,7 @@ def names() -> list[str]:
 
 @cache
 def fork(name: str) -> Fork:
-    data = _toml(FORKS / name / "fork.toml")
+    data = read_toml(FORKS / name / "fork.toml")
     package = data.get("package", BASE_PACKAGE)
     under = data.get("under", "")
     texts = {path: _renamed(text, package) for path, text in _texts(name).items()}
@@ -105,7 +105,7 @@ def fork(name: str) -> Fork:
 
 def _texts(name: str) -> dict[str, str]:
     """The fork's files in LF, before the package is renamed, by path relative to the package."""
-    data = _toml(FORKS / name / "fork.toml")
+    data = read_toml(FORKS / name / "fork.toml")
     texts = dict(_base())
     for change in _changes(name):
         _make(change, texts, name)
@@ -114,7 +114,7 @@ def _texts(name: str) -> dict[str, str]:
 
 
 def _changes(name: str) -> list[dict[str, Any]]:
-    data = _toml(FORKS / name / "fork.toml")
+    data = read_toml(FORKS / name / "fork.toml")
     earlier = [change for other in data.get("from", ()) for change in _changes(other)]
     return earlier + data.get("change", []) + data.get("remove", []) + data.get("add", [])
 
@@ -155,6 +155,6 @@ def _joined(home: str, path: str) -> str:
 
 
 @cache
-def _toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
     with path.open("rb") as stream:
         return tomllib.load(stream)

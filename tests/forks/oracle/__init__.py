@@ -25,11 +25,14 @@ class Hints:
     monitors: frozenset[str] = frozenset()
 
 
+NONE = Hints()
+
+
 def faults(
     before: Mapping[str, bytes],
     after: Mapping[str, bytes],
     package: str = "vllm",
-    hints: Hints = Hints(),
+    hints: Hints = NONE,
 ) -> list[str]:
     """Everything wrong with the rewrite of `before` into `after`; keys are paths in the package."""
     if set(before) != set(after):
@@ -54,7 +57,7 @@ def faults(
 
 
 def state_faults(
-    tree: Mapping[str, bytes], package: str = "vllm", hints: Hints = Hints()
+    tree: Mapping[str, bytes], package: str = "vllm", hints: Hints = NONE
 ) -> list[str]:
     """What a tree lacks of the fix, whoever put it in and in whatever arm."""
     parsed = Package.parse(tree, package)
@@ -64,3 +67,7 @@ def state_faults(
 def affected(tree: Mapping[str, bytes], package: str = "vllm") -> bool:
     """Whether a kernel that takes num_tokens is launched for the slot mapping."""
     return bool(kernels.launched(Package.parse(tree, package)))
+
+
+def launched_names(tree: Mapping[str, bytes], package: str = "vllm") -> list[str]:
+    return [kernel.name for kernel in kernels.launched(Package.parse(tree, package))]

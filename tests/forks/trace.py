@@ -1,0 +1,149 @@
+"""Runs a worker's method with stand-ins for everything it imports, and writes down each call.
+
+A second judge, for workers made from the base tree: it walks no syntax, it runs the code under
+every setting, so it cannot share a misreading with `oracle`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from dataclasses import dataclass
+from itertools import product
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+METHOD = "compile_or_warm_up_model"
+OURS = "warmup_v1_slot_mapping_kernel"
+STEPS = ("_dummy_sampler_run", "_dummy_pooler_run", ".warmup_kernels")
+REAL = ("typing", "contextlib", "__future__", "collections.abc", "dataclasses", "abc", "enum")
+FLAGS = ("v2", "last", "pooling", "eager", "other")
+
+
+@dataclass(frozen=True)
+class Settings:
+    v2: bool
+    last: bool
+    pooling: bool
+    eager: bool
+    other: bool
+
+
+class Stand:
+    """Stands for anything imported: attributes are stands, calls are written down."""
+
+    def __init__(self, path: str, events: list[str], settings: Settings) -> None:
+        self.__dict__.update(path=path, events=events, settings=settings)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name == "is_last_rank":
+            return self.settings.last
+        if name == "is_pooling_model":
+            return self.settings.pooling
+        return Stand(f"{self.path}.{name}", self.events, self.settings)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.events.append(f"{self.path}[{key}]")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], (FunctionType, type)):
+            return args[0]
+        self.events.append(self.path)
+        return Stand(f"{self.path}()", self.events, self.settings)
+
+    def __iter__(self) -> Any:
+        return iter((self, self))
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        return None
+
+    def __bool__(self) -> bool:
+        return self.settings.other
+
+    def __mro_entries__(self, bases: object) -> tuple[type, ...]:
+        return (object,)
+
+
+def run(source: bytes, settings: Settings) -> list[str] | None:
+    """The calls in their order, with how the method ended; None when the module cannot run."""
+    events: list[str] = []
+
+    def load(name: str, *rest: Any) -> Any:
+        if name in REAL:
+            return builtins.__import__(name, *rest)
+        level = rest[3] if len(rest) > 3 else 0
+        return Stand("." * level + name, events, settings)
+
+    names = {"__builtins__": {**vars(builtins), "__import__": load}, "__name__": "worker"}
+    try:
+        exec(compile(source, "worker", "exec"), names)
+        worker = object.__new__(names["Worker"])  # type: ignore[call-overload]
+        method = getattr(worker, METHOD)
+    except Exception:
+        return None
+    _settle(worker, events, settings)
+    events.clear()
+    try:
+        method()
+    except Exception as error:
+        events.append(f"raised {type(error).__name__}")
+    else:
+        events.append("returned")
+    return events
+
+
+def _settle(worker: Any, events: list[str], settings: Settings) -> None:
+    def stand(path: str) -> Stand:
+        return Stand(path, events, settings)
+
+    with contextlib.suppress(AttributeError):
+        worker.use_v2_model_runner = settings.v2
+    worker.model_config = SimpleNamespace(seed=int(settings.other), enforce_eager=settings.eager)
+    worker.scheduler_config = SimpleNamespace(max_num_seqs=4, max_num_batched_tokens=8)
+    worker.compilation_config = SimpleNamespace(compile_sizes=[1], compilation_time=0.0)
+    worker.observability_config = stand("observability")
+    worker.model_runner = stand("runner")
+    worker.fork = stand("fork")
+
+
+def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) -> list[str]:
+    """What running both shows to be wrong with the rewrite of the worker."""
+    found: set[str] = set()
+    for values in product((False, True), repeat=len(FLAGS)):
+        settings = Settings(*values)
+        was, now = run(before, settings), run(after, settings)
+        if was is None:
+            return []
+        if now is None:
+            return ["the worker no longer loads"]
+        ours = [place for place, event in enumerate(now) if event.endswith("." + OURS)]
+        if [event for event in now if not event.endswith("." + OURS)] != was:
+            found.add(f"other calls than before: {settings}")
+        if settings.v2:
+            if ours:
+                found.add(f"called for V2: {settings}")
+            continue
+        if len(ours) > 1:
+            found.add(f"called twice: {settings}")
+        steps = [i for i, event in enumerate(now) if event.endswith(STEPS)]
+        late = [i for i, event in enumerate(now) if _announces(event, monitors)]
+        if ours and steps and ours[0] < steps[-1]:
+            found.add(f"called before the dummy run: {settings}")
+        if late and not (ours and ours[0] < late[0]):
+            found.add(f"not called before the monitor: {settings}")
+        if not ours and steps and now[-1] == "returned":
+            found.add(f"not called: {settings}")
+    return sorted(found)
+
+
+def _announces(event: str, monitors: frozenset[str]) -> bool:
+    return (
+        ("jit_monitor" in event and event.endswith(".activate"))
+        or any(event.endswith(name) for name in monitors)
+        or ("environ[" in event and "STARTED" in event)
+    )
