@@ -23,9 +23,8 @@ from codemods.write.journal import (
     locked,
     shown,
     store,
-    sync_folder,
 )
-from codemods.write.recovery import clear, describe, go_back, pending, recover, states
+from codemods.write.recovery import clear, describe, go_back, pending, recover, states, sync
 from codemods.write.signals import Deferred, Interrupted, deferred
 
 __all__ = ["Journal", "WriteFailed", "describe", "pending", "recover", "write"]
@@ -53,8 +52,6 @@ def write(plan: Plan) -> None:
         return
     try:
         journal = Journal(root, _entries(root, changes))
-        for entry, change in zip(journal.entries, changes, strict=True):
-            _compare(entry, change)
     except _Refused as refusal:
         raise WriteFailed(f"{refusal}; {_UNTOUCHED}") from None
     with deferred() as signals:
@@ -103,6 +100,8 @@ def _write_locked(
         )
     try:
         signals.check()
+        for entry, change in zip(journal.entries, changes, strict=True):
+            _compare(entry, change)
         _refuse_leftovers(journal)
         store(journal, lock)
     except (_Refused, Interrupted) as failure:
@@ -148,14 +147,12 @@ def _replace_all(journal: Journal, changes: tuple[FileChange, ...], signals: Def
             signals.check()
             create_like(entry.target, entry.new, change.after)
             keep_old(entry.target, entry.old, change.before)
-        for folder in journal.folders:
-            sync_folder(folder)
+        sync(journal)
         for entry, change in pairs:
             _compare(entry, change)
             signals.check()
             os.replace(entry.new, entry.target)
-        for folder in journal.folders:
-            sync_folder(folder)
+        sync(journal)
     except OSError as error:
         raise _Refused(f"cannot write {shown(entry.path)}: {error.strerror}") from None
 

@@ -91,6 +91,7 @@ def go_back(journal: Journal) -> int:
     rewritten = [file.entry for file in found if file.side is Side.NEW]
     for entry in rewritten:
         os.replace(entry.old, entry.target)
+    sync(journal)
     clear(journal)
     return len(rewritten)
 
@@ -99,21 +100,25 @@ def _go_on(journal: Journal, found: tuple[Found, ...]) -> None:
     for file in found:
         if file.side is Side.OLD:
             os.replace(file.entry.new, file.entry.target)
+    sync(journal)
     clear(journal)
 
 
 def clear(journal: Journal) -> None:
-    """Take the temporaries away, then, when that is durable, the journal."""
-    _sync(journal)  # the renames, before what could undo them goes
+    """Take the temporaries away, then, when that is durable, the journal.
+
+    The renames must be durable by then: after this nothing can undo them.
+    """
     for entry in journal.entries:
         for temporary in (entry.new, entry.old):
             with suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(temporary)
-    _sync(journal)
+    sync(journal)
     journals.discard(journal.root)
 
 
-def _sync(journal: Journal) -> None:
+def sync(journal: Journal) -> None:
+    """Make durable what happened to names in the folders of a write."""
     for folder in journal.folders:
         with suppress(FileNotFoundError, NotADirectoryError):
             journals.sync_folder(folder)
@@ -176,6 +181,7 @@ def recover(root: Path) -> str:
 def _end(journal: Journal) -> str:
     found = _look(journal)
     if all(file.side in _NEW_SIDE for file in found):
+        sync(journal)
         clear(journal)
         done = "completed"
     elif all(file.can_go_back() for file in found):
