@@ -14,11 +14,11 @@ _SETTINGS = {
     "GIT_LITERAL_PATHSPECS": "1",
     "LC_ALL": "C",
 }
-_STATUS = (
+_CONFIGURATION = (
     *("-c", "core.fsmonitor=false"),  # a tree's own configuration may name a program here
     *("-c", "status.renames=false"),
-    *("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all"),
 )
+_STATUS = ("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all")
 _TIMEOUT = 60  # seconds
 
 
@@ -42,24 +42,35 @@ def dirty_files(root: Path, paths: Iterable[str]) -> list[str]:
 def _is_dirty(file: Path) -> bool:
     if not any(os.path.lexists(folder / ".git") for folder in file.parents):
         return False
-    command = ("git", "-C", str(file.parent), *_STATUS, "--", file.name)
+    status = _ask(file, *_STATUS, "--", file.name)
+    if status.startswith(b"?? "):
+        return bool(_ask(file, "ls-files", "-z", "--", "."))
+    return bool(status)
+
+
+def _ask(file: Path, *question: str) -> bytes:
+    """Git's answer in the file's folder; empty where there is no repository or no git."""
+    command = ("git", "-C", str(file.parent), *_CONFIGURATION, *question)
     try:
         ran = subprocess.run(
-            command, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=_TIMEOUT, check=False,
-        )  # fmt: skip
+            command,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
     except FileNotFoundError:
-        return False
+        return b""
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unsure(file, str(error)) from None
-    if ran.returncode:
-        said = ran.stderr.decode(errors="replace").splitlines()
-        fatal = next((line for line in said if line.startswith("fatal:")), None)
-        if fatal and fatal.startswith("fatal: not a git repository (or any"):
-            return False
-        raise _unsure(file, fatal or f"git exited {ran.returncode}")
-    untracked_folder = ran.stdout.startswith(b"?? ") and ran.stdout.endswith(b"/\0")
-    return bool(ran.stdout) and not untracked_folder
+    if not ran.returncode:
+        return ran.stdout
+    said = ran.stderr.decode(errors="replace").splitlines()
+    fatal = next((line for line in said if line.startswith("fatal:")), None)
+    if fatal and fatal.startswith("fatal: not a git repository (or any"):
+        return b""
+    raise _unsure(file, fatal or f"git exited {ran.returncode}")
 
 
 def _environment() -> dict[str, str]:
