@@ -57,8 +57,8 @@ def mail_for(
     """
     if author is not None:
         _author_parts(author)
-    if subject is not None and not subject.strip():
-        raise UsageError("--subject is empty: say in a line what the patch does")
+    if subject is not None and (not subject.strip() or not _is_text(subject)):
+        raise UsageError(f"subject {subject!r}: say in a line of text what the patch does")
     return Mail(
         author=author or _git_author(plan.tree.root, environ) or NEUTRAL_AUTHOR,
         date=_date(date, environ),
@@ -68,9 +68,14 @@ def mail_for(
 
 def _author_parts(author: str) -> tuple[str, str]:
     found = re.fullmatch(r'\s*"?([^<>"\x00-\x1f]*?)"?\s*<([^<>\s@]+@[^<>\s@]+)>\s*', author)
-    if found is None or not found[1]:
+    if found is None or not found[1] or not _is_text(author):
         raise UsageError(f'author {author!r}: write it as "Name <name@example.org>"')
     return found[1], found[2]
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument was text in the user's locale; bytes that were not come as surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in argument)
 
 
 def _date(option: str | None, environ: Mapping[str, str]) -> datetime:

@@ -69,6 +69,7 @@ def _fence(text: str) -> str:
 
 
 def _text(cell: str) -> str:
-    """A table's cell that shows `cell` as it is: no markup, no HTML, one line."""
+    """A table's cell that shows `cell` as it is: no markup, no HTML, one line, valid UTF-8."""
+    cell = cell.encode("utf-8", "backslashreplace").decode()
     escaped = re.sub(r"([\\`*_{}\[\]<>|~#&])", r"\\\1", cell)
     return " ".join(escaped.split())

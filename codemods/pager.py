@@ -111,7 +111,8 @@ def _edits_in(hunk: Hunk, change: FileChange, plan: Plan) -> list[Outcome]:
 
 def _note(outcome: Outcome) -> bytes:
     said = f"{outcome.edit.value} ({outcome.reason.value}): {outcome.detail}"
-    return _painted(_YELLOW, f"# {' '.join(said.split())}\n".encode())
+    line = f"# {' '.join(said.split())}\n"
+    return _painted(_YELLOW, line.encode("utf-8", "backslashreplace"))
 
 
 def _heading(line: bytes) -> bytes:

@@ -117,7 +117,8 @@ def _mailbox(plan: Plan, mail: Mail, fields: bytes) -> bytes:
     sections = _sections(plan)
     if not sections:
         return b""
-    body = _body(plan)
+    # A path that is not UTF-8 is named in the body as Python writes it.
+    body = _body(plan).encode("utf-8", "backslashreplace")
     header = mail.header() + fields
     if not body.isascii():
         header += (
@@ -125,7 +126,7 @@ def _mailbox(plan: Plan, mail: Mail, fields: bytes) -> bytes:
             b"Content-Type: text/plain; charset=UTF-8\n"
             b"Content-Transfer-Encoding: 8bit\n"
         )
-    parts = [header, b"\n", body.encode(), b"---\n", _diffstat(sections).encode(), b"\n"]
+    parts = [header, b"\n", body, b"---\n", _diffstat(sections).encode(), b"\n"]
     return b"".join(parts) + b"".join(line for each in sections for line in each.git_lines())
 
 

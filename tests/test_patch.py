@@ -161,6 +161,7 @@ def test_files_come_in_the_order_of_their_paths(tmp_path: Path) -> None:
         ('v"l\\lm.py', b'--- "a/v\\"l\\\\lm.py"\n'),
         ("v\tl\nm.py", b'--- "a/v\\tl\\nm.py"\n'),
         ("v\x7f.py", b'--- "a/v\\177.py"\n'),
+        ("v\udce4.py", b'--- "a/v\\344.py"\n'),
     ],
 )
 def test_names_are_quoted_as_git_quotes_them(tmp_path: Path, path: str, written: bytes) -> None:
@@ -320,6 +321,8 @@ def test_a_date_keeps_its_zone(tmp_path: Path) -> None:
         ({"author": "<a@b>"}, {}),
         ({"author": "A <a at b>"}, {}),
         ({"author": "A\nBcc: x <a@b>"}, {}),
+        ({"author": "A\udce4 <a@b>"}, {}),
+        ({"subject": "W\udce4rme"}, {}),
         ({"date": "yesterday"}, {}),
         ({"date": ""}, {}),
         ({"date": "9" * 30}, {}),
@@ -350,6 +353,7 @@ FILES = [
     ("vllm/latin.py", b"# \xe9\nx\n", b"# \xe9\ny\n"),
     ("vllm/no end.py", b"x\ny", b"x\nz\ny"),
     ("vllm/empty.py", b"x\n", b""),
+    ("vllm/was-empty.py", b"", b"x\n"),
     ("vllm/minus.py", b"-- a\n++ b\n@@ -1 +1 @@\n", b"-- a\n++ c\n@@ -1 +1 @@\n"),
 ]
 
