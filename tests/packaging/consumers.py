@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -209,3 +209,18 @@ def hand_made(root: Path) -> Case:
     return Case(
         "hand-made", root, Plan(Tree(root, "vllm", "0.21.0"), outcomes, changes, Verdict.FIXABLE)
     )
+
+
+def with_crlf(case: Case) -> Case:
+    """The same tree with CRLF line ends throughout."""
+    changes = tuple(
+        replace(
+            change,
+            before=change.before.replace(b"\n", b"\r\n"),
+            after=change.after.replace(b"\n", b"\r\n"),
+        )
+        for change in case.plan.changes
+    )
+    for change in changes:
+        (case.root / change.path).write_bytes(change.before)
+    return replace(case, plan=replace(case.plan, changes=changes))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, need, recipe, run, run_well, with_command
+from consumers import COMPLAINT, FORMS, PATCH, Case, Ran, need, recipe, run, run_well, with_command
 
 from codemods.record import with_record
 from codemods.write import write
@@ -48,22 +48,34 @@ derivation {{
 """
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_nix_build_lands_each_form(small: Case, form: str, tmp_path: Path) -> None:
+def nix_build(case: Case, form: str, folder: Path) -> Ran:
     need("nix-build", "patch")
-    (tmp_path / PATCH).write_bytes(small.patch(form))
-    text = DERIVATION.format(tree=small.root, patch=tmp_path / PATCH)
-    (tmp_path / "default.nix").write_text(text, encoding="utf-8")
+    (folder / PATCH).write_bytes(case.patch(form))
+    text = DERIVATION.format(tree=case.root, patch=folder / PATCH)
+    (folder / "default.nix").write_text(text, encoding="utf-8")
     store = {
-        "NIX_STORE_DIR": str(tmp_path / "nix/store"),
-        "NIX_STATE_DIR": str(tmp_path / "nix/state"),
-        "NIX_LOG_DIR": str(tmp_path / "nix/log"),
-        "NIX_CONF_DIR": str(tmp_path / "nix/conf"),
+        "NIX_STORE_DIR": str(folder / "nix/store"),
+        "NIX_STATE_DIR": str(folder / "nix/state"),
+        "NIX_LOG_DIR": str(folder / "nix/log"),
+        "NIX_CONF_DIR": str(folder / "nix/conf"),
         "NIX_CONFIG": "sandbox = false\nbuild-users-group =\nsubstituters =",
         "NIX_IGNORE_SYMLINK_STORE": "1",
     }
-    out = run_well(["nix-build", "default.nix", "--no-out-link", "-Q"], tmp_path, **store)
-    small.assert_fixed(Path(out.strip().splitlines()[-1]))
+    return run(["nix-build", "default.nix", "--no-out-link"], folder, **store)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nix_build_lands_each_form(case: Case, form: str, tmp_path: Path) -> None:
+    ran = nix_build(case, form, tmp_path)
+    assert ran.status == 0, ran.output
+    assert not COMPLAINT.search(ran.output), ran.output
+    case.assert_fixed(Path(ran.output.strip().splitlines()[-1]))
+
+
+def test_nix_build_fails_on_a_tree_that_has_the_fix(small: Case, tmp_path: Path) -> None:
+    for change in small.plan.changes:
+        (small.root / change.path).write_bytes(change.after)
+    assert nix_build(small, "dep3", tmp_path).status != 0
 
 
 # --- an installed vLLM ----------------------------------------------------------------------

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, MAILBOXES, PATCH, Case, commit_all, need, recipe, run, run_well
+from consumers import (
+    FORMS,
+    MAILBOXES,
+    PATCH,
+    Case,
+    commit_all,
+    need,
+    recipe,
+    run,
+    run_well,
+    with_crlf,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -147,18 +157,3 @@ def test_a_repository_of_its_own_inside_another_needs_no_care(small: Case, tmp_p
     run_well(f"git am ../{PATCH}", tree)
     small.assert_fixed(tree)
     assert run_well("git rev-list --count HEAD", tree) == "2\n"
-
-
-def with_crlf(case: Case) -> Case:
-    """The same tree with CRLF line ends throughout."""
-    changes = tuple(
-        replace(
-            change,
-            before=change.before.replace(b"\n", b"\r\n"),
-            after=change.after.replace(b"\n", b"\r\n"),
-        )
-        for change in case.plan.changes
-    )
-    for change in changes:
-        (case.root / change.path).write_bytes(change.before)
-    return replace(case, plan=replace(case.plan, changes=changes))

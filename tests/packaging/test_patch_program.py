@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, need, run, run_well
+from consumers import FORMS, PATCH, Case, need, run, run_well, with_crlf
 
 # From Dpkg::Source::Patch, the macros of rpm, the habit of PKGBUILDs, the stdenv of nixpkgs.
 COMMANDS = {
@@ -60,3 +60,15 @@ def test_patch_lands_in_a_folder_of_another_repository(
     (tmp_path / "build" / PATCH).write_bytes(small.patch(form))
     run_well(f"patch -Np1 -i ../{PATCH}", tree)
     small.assert_fixed(tree)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_crlf_tree_needs_nothing_more(
+    small: Case, form: str, command: str, tmp_path: Path
+) -> None:
+    case = with_crlf(small)
+    tree = case.copy(tmp_path / "tree")
+    (tmp_path / PATCH).write_bytes(case.patch(form))
+    run_well(command, tree)
+    case.assert_fixed(tree)
