@@ -1,0 +1,119 @@
+"""The `kernel` edit: lists num_tokens in do_not_specialize of every kernel that is launched.
+
+`max_num_tokens` is left as it is: it is fixed for an engine's life, and specialising on it helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from codemods.outcome import EditName, Outcome, Reason, Status
+from codemods.slot_mapping.launches import Kernel
+from codemods.slot_mapping.source_file import Refusal
+from codemods.transforms.do_not_specialize import (
+    AddDoNotSpecialize,
+    Merge,
+    is_constexpr,
+    parameters,
+)
+from codemods.transforms.statements import line_of, path_to
+
+PARAMETER = "num_tokens"
+
+
+def edit(kernels: Sequence[Kernel]) -> tuple[Outcome, dict[str, cst.Module]]:
+    """The outcome and the files that change, by name; raises Refusal."""
+    touched = [kernel for kernel in kernels if any(map(_takes_parameter, kernel.definitions))]
+    if not touched:
+        raise _nothing_to_specialise(kernels)
+    modules = {kernel.file.name: kernel.file.module for kernel in touched}
+    merges: dict[str, list[Merge]] = {}
+    for kernel in touched:
+        module = modules[kernel.file.name]
+        here = [k for k in touched if k.file.name == kernel.file.name and k.name == kernel.name]
+        definitions = _still_in(module, [d for k in here for d in k.definitions])
+        transformer = AddDoNotSpecialize(module, kernel.name, PARAMETER, definitions)
+        modules[kernel.file.name] = module.visit(transformer)
+        merges.setdefault(kernel.name, []).extend(transformer.merges)
+        if Merge.UNKNOWN in transformer.merges:
+            raise Refusal(
+                Reason.AMBIGUOUS,
+                f"what {kernel.name} has in do_not_specialize cannot be read off the source; "
+                f'add "{PARAMETER}" by hand or leave the edit out with --skip kernel',
+                kernel.file.name,
+                line_of(kernel.file.module, kernel.definitions[0]),
+            )
+    changed = {
+        name: module
+        for name, module in modules.items()
+        if any(
+            merge is not Merge.PRESENT
+            for kernel in touched
+            if kernel.file.name == name
+            for merge in merges[kernel.name]
+        )
+    }
+    return _outcome(touched, merges), changed
+
+
+def _outcome(touched: Sequence[Kernel], merges: dict[str, list[Merge]]) -> Outcome:
+    done = {merge for found in merges.values() for merge in found}
+    first = next(
+        (k for k in touched if any(m is not Merge.PRESENT for m in merges[k.name])), touched[0]
+    )
+    listed = ", ".join(kernel.name for kernel in touched)
+    if done <= {Merge.PRESENT}:
+        status, reason = Status.PRESENT, Reason.ALREADY_PRESENT
+        detail = f'do_not_specialize of {listed} has "{PARAMETER}"'
+    elif Merge.MERGED in done:
+        status, reason = Status.EDIT, Reason.MERGED
+        detail = f'"{PARAMETER}" joins do_not_specialize of {listed}'
+    else:
+        status, reason = Status.EDIT, Reason.ADDED
+        detail = f'do_not_specialize=["{PARAMETER}"] on {listed}'
+    line = _decorator_line(first)
+    return Outcome(EditName.KERNEL, status, reason, detail, first.file.name, line)
+
+
+def _decorator_line(kernel: Kernel) -> int:
+    return line_of(kernel.file.module, kernel.definitions[0])
+
+
+def _takes_parameter(definition: cst.FunctionDef) -> bool:
+    return any(
+        parameter.name.value == PARAMETER and not is_constexpr(parameter)
+        for parameter in parameters(definition)
+    )
+
+
+def _nothing_to_specialise(kernels: Sequence[Kernel]) -> Refusal:
+    kernel = kernels[0]
+    found = [p for p in parameters(kernel.definitions[0])]
+    line = line_of(kernel.file.module, kernel.definitions[0])
+    if any(parameter.name.value == PARAMETER for parameter in found):
+        what = f"its {PARAMETER} is tl.constexpr, so each value is a kernel of its own"
+    else:
+        what = f"its parameters are {', '.join(p.name.value for p in found) or 'none'}"
+    return Refusal(
+        Reason.PARAMETER_MISSING,
+        f"{kernel.name} has no parameter {PARAMETER} to leave unspecialised: {what}; "
+        "leave the edit out with --skip kernel if that is as it should be",
+        kernel.file.name,
+        line,
+    )
+
+
+def _still_in(
+    module: cst.Module, definitions: list[cst.FunctionDef]
+) -> tuple[cst.FunctionDef, ...]:
+    # Nodes that an earlier kernel's edit left alone are the same objects in the changed module.
+    kept = []
+    for definition in definitions:
+        try:
+            path_to(module, definition)
+        except ValueError:
+            continue
+        kept.append(definition)
+    return tuple(kept)

@@ -1,0 +1,248 @@
+"""Which Triton kernels `BlockTable.compute_slot_mapping` launches, and where they are defined.
+
+Found by launch, not by name: V2's `_compute_slot_mappings_kernel`, a plugin's copy and other
+kernels whose names share the prefix are not what this method calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from codemods.checkout import BLOCK_TABLE, Checkout
+from codemods.slot_mapping.source_file import SourceFile
+from codemods.transforms import names
+from codemods.transforms.do_not_specialize import JitNames
+
+BLOCK_TABLE_CLASS = "BlockTable"
+METHOD = "compute_slot_mapping"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A jitted function and the file that defines it; one name may have several definitions."""
+
+    name: str
+    file: SourceFile
+    definitions: tuple[cst.FunctionDef, ...]
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What the method reaches: its kernels, launches nobody could resolve, upstream's class."""
+
+    kernels: tuple[Kernel, ...]
+    unresolved: tuple[str, ...] = ()
+    kernel_class: str | None = None
+    method: cst.FunctionDef | None = None
+
+
+def find(checkout: Checkout, block_table: SourceFile) -> Launches:
+    """Follow the method through its class, its module and the package's own imports."""
+    owner = _class(block_table.module)
+    if owner is None:
+        return Launches(())
+    methods = names.functions(owner.body, METHOD)
+    if not methods:
+        return Launches(())
+    search = _Search(checkout, block_table, owner)
+    for method in methods:
+        search.follow(block_table, method.body)
+    return Launches(
+        tuple(search.kernels.values()),
+        tuple(dict.fromkeys(search.unresolved)),
+        search.kernel_class,
+        methods[-1],
+    )
+
+
+def jitted_functions(file: SourceFile) -> Iterator[cst.FunctionDef]:
+    """Every kernel at a module's top level, behind `if` and `try` too."""
+    jit = JitNames.of(file.module)
+    for statement in names.walk(file.module):
+        if isinstance(statement, cst.FunctionDef) and _is_jitted(statement, jit):
+            yield statement
+
+
+def _class(module: cst.Module) -> cst.ClassDef | None:
+    return next((c for c in names.classes(module) if c.name.value == BLOCK_TABLE_CLASS), None)
+
+
+def _is_jitted(function: cst.FunctionDef, jit: JitNames) -> bool:
+    return any(jit.is_jit(decorator.decorator) for decorator in function.decorators)
+
+
+@dataclass
+class _Search:
+    checkout: Checkout
+    block_table: SourceFile
+    owner: cst.ClassDef
+    kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict)
+    unresolved: list[str] = field(default_factory=list)
+    kernel_class: str | None = None
+    _followed: set[cst.CSTNode] = field(default_factory=set)
+    _files: dict[str, SourceFile | None] = field(default_factory=dict)
+
+    def follow(self, file: SourceFile, body: cst.CSTNode) -> None:
+        """Take in what a function's body reaches, calls of the module's own functions too."""
+        if body in self._followed:
+            return
+        self._followed.add(body)
+        bound = _bindings(file.module, body)
+        launched = {
+            node.func.value for node in names.calls(body) if isinstance(node.func, cst.Subscript)
+        }
+        for node in names.descend(body):
+            if isinstance(node, (cst.Name, cst.Attribute)):
+                path = names.dotted(node)
+                known = path is not None and self._reference(file, path, bound)
+                if not known and node in launched and not _is_local(node, bound):
+                    self.unresolved.append(path or file.module.code_for_node(node))
+
+    def _reference(self, file: SourceFile, path: str, bound: dict[str, names.Imported]) -> bool:
+        """Resolve a dotted name; whether it is a kernel or a function that was followed."""
+        first, _, rest = path.partition(".")
+        if first in ("self", "cls", BLOCK_TABLE_CLASS) and rest:
+            return file is self.block_table and self._method(rest)
+        if first in bound:
+            return self._imported(file, bound[first], rest)
+        return not rest and self._defined(file, first)
+
+    def _method(self, name: str) -> bool:
+        found = False
+        for owner in self._lineage():
+            for method in names.functions(owner.body, name):
+                if _is_jitted(method, JitNames.of(self.block_table.module)):
+                    self._add(name, self.block_table, (method,))
+                else:
+                    self.follow(self.block_table, method.body)
+                found = True
+            for attribute, value in names.assignments(owner.body):
+                path = names.dotted(value)
+                if attribute == name and path is not None:
+                    found |= self._reference(
+                        self.block_table, path, _bindings(self.block_table.module, owner.body)
+                    )
+        for path in self._instance_attribute(name):
+            found |= self._reference(
+                self.block_table, path, _bindings(self.block_table.module, self.owner.body)
+            )
+        return found
+
+    def _instance_attribute(self, name: str) -> Iterator[str]:
+        for method in names.functions(self.owner.body, "__init__"):
+            for node in names.descend(method.body):
+                if isinstance(node, cst.Assign):
+                    targets = {names.dotted(target.target) for target in node.targets}
+                    path = names.dotted(node.value)
+                    if f"self.{name}" in targets and path is not None:
+                        yield path
+
+    def _lineage(self) -> Iterator[cst.ClassDef]:
+        """The class and its bases within the module."""
+        by_name = {c.name.value: c for c in names.classes(self.block_table.module)}
+        pending, seen = [self.owner], set()
+        while pending:
+            owner = pending.pop()
+            if owner.name.value in seen:
+                continue
+            seen.add(owner.name.value)
+            yield owner
+            bases = (names.dotted(base.value) for base in owner.bases)
+            pending.extend(by_name[base] for base in bases if base in by_name)
+
+    def _defined(self, file: SourceFile, name: str) -> bool:
+        jit = JitNames.of(file.module)
+        definitions = names.functions(file.module, name)
+        jitted = tuple(one for one in definitions if _is_jitted(one, jit))
+        if jitted:
+            self._add(name, file, jitted)
+            return True
+        for definition in definitions:
+            self.follow(file, definition.body)
+        if definitions:
+            return True
+        bound = _bindings(file.module, file.module)
+        for target, value in names.assignments(file.module):
+            if target != name or value in self._followed:
+                continue
+            self._followed.add(value)
+            if self._is_kernel_class(file, value):
+                self.kernel_class = name
+                return True
+            path = names.dotted(value)
+            if path is not None:
+                return self._reference(file, path, bound)
+        return False
+
+    def _is_kernel_class(self, file: SourceFile, value: cst.BaseExpression) -> bool:
+        """Whether a value is an instance of a class that holds its own jitted kernel."""
+        if not isinstance(value, cst.Call):
+            return False
+        jit = JitNames.of(file.module)
+        return any(
+            owner.name.value == names.dotted(value.func)
+            and any(
+                isinstance(one, cst.FunctionDef) and _is_jitted(one, jit)
+                for one in names.walk(owner.body)
+            )
+            for owner in names.classes(file.module)
+        )
+
+    def _imported(self, file: SourceFile, bound: names.Imported, rest: str) -> bool:
+        if bound.name is None:
+            module, _, name = (f"{bound.module}.{rest}" if rest else bound.module).rpartition(".")
+        elif rest:
+            module, _, name = f"{bound.module}.{bound.name}.{rest}".rpartition(".")
+        else:
+            module, name = bound.module, bound.name
+        target = self._file_of(file, module)
+        return target is not None and self._defined(target, name)
+
+    def _file_of(self, file: SourceFile, module: str) -> SourceFile | None:
+        """The package's own file behind a module's name, relative to `file` when it has dots."""
+        relative = _relative_path(self.checkout, file, module)
+        if relative is None:
+            return None
+        if relative not in self._files:
+            if self.checkout.name(relative) == self.block_table.name:
+                self._files[relative] = self.block_table
+            else:
+                self._files[relative] = SourceFile.read(self.checkout, relative)
+        return self._files[relative]
+
+    def _add(self, name: str, file: SourceFile, found: tuple[cst.FunctionDef, ...]) -> None:
+        self.kernels.setdefault((file.name, name), Kernel(name, file, found))
+
+
+def _bindings(module: cst.Module, body: cst.CSTNode) -> dict[str, names.Imported]:
+    """What the imports of a module and of one function in it bind."""
+    bound = {one.local: one for one in names.imports(module)}
+    if isinstance(body, cst.BaseSuite):
+        bound |= {one.local: one for one in names.imports(body)}
+    return bound
+
+
+def _is_local(node: cst.CSTNode, bound: dict[str, names.Imported]) -> bool:
+    # A name that only the function binds: what it stands for was looked at where it was bound.
+    return isinstance(node, cst.Name) and node.value not in bound
+
+
+def _relative_path(checkout: Checkout, file: SourceFile, module: str) -> str | None:
+    if module.startswith("."):
+        level = len(module) - len(module.lstrip("."))
+        package = checkout.package if checkout.package != "." else ""
+        parts = file.name.removeprefix(f"{package}/" if package else "").split("/")[:-level]
+        rest = module.lstrip(".")
+        return "/".join([*parts, *filter(None, rest.split("."))]) + ".py"
+    first, _, rest = module.partition(".")
+    if first != checkout.package_name or not rest:
+        return None
+    return rest.replace(".", "/") + ".py"
+
+
+def block_table_file(checkout: Checkout) -> SourceFile | None:
+    """The module that defines `BlockTable`."""
+    return SourceFile.read(checkout, BLOCK_TABLE)

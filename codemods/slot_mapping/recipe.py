@@ -1,0 +1,246 @@
+"""The slot-mapping recipe: runs the four edits over a checkout and says what each came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from codemods.checkout import WORKER, Checkout
+from codemods.outcome import EditName, FileChange, Outcome, Reason, Status
+from codemods.slot_mapping import kernel, unit_tests, upstream, warmup, worker
+from codemods.slot_mapping.launches import (
+    Launches,
+    block_table_file,
+    find,
+    jitted_functions,
+)
+from codemods.slot_mapping.source_file import Refusal, SourceFile
+from codemods.transforms import names, source
+from codemods.transforms.do_not_specialize import parameters
+
+
+@dataclass
+class Result:
+    """What the edits came to so far; `after` maps a file's name to its old and new bytes."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    after: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    edited: dict[str, list[EditName]] = field(default_factory=dict)
+
+    def change(self, edit: EditName, file: SourceFile, module: cst.Module) -> None:
+        after = module.bytes
+        if source.compiles(file.data) and not source.compiles(after):
+            raise Refusal(Reason.UNPARSABLE, "the rewritten file would not parse", file.name)
+        self.after[file.name] = (file.data, after)
+        self.edited.setdefault(file.name, []).append(edit)
+
+    def status_of(self, edit: EditName) -> Status | None:
+        return next((one.status for one in self.outcomes if one.edit is edit), None)
+
+    def in_force(self, edit: EditName) -> bool:
+        """Whether an edit's effect is in the tree, or will be."""
+        return self.status_of(edit) in (Status.EDIT, Status.PRESENT)
+
+    def changes(self) -> tuple[FileChange, ...]:
+        return tuple(
+            FileChange(name, before, after, tuple(self.edited[name]))
+            for name, (before, after) in sorted(self.after.items())
+        )
+
+
+def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
+    """Decide every wanted edit; nothing is written."""
+    result = Result()
+    try:
+        launches, block_table = _launches(checkout)
+    except Refusal as refusal:
+        result.outcomes = [refusal.outcome(edit) for edit in EditName if edit in wanted]
+        return result
+    nothing = _nothing_to_do(launches, block_table)
+    if nothing is not None or block_table is None:
+        reason, detail = nothing or (Reason.NO_KERNEL, "")
+        file = block_table.name if block_table else None
+        result.outcomes = [
+            Outcome(edit, Status.NOT_NEEDED, reason, detail, file)
+            for edit in EditName
+            if edit in wanted
+        ]
+        return result
+
+    steps: dict[EditName, Callable[[], None]] = {
+        EditName.KERNEL: lambda: _kernel(result, launches),
+        EditName.WARMUP: lambda: _warmup(result, checkout, block_table, launches),
+        EditName.WORKER: lambda: _worker(result, checkout),
+        EditName.UNIT_TESTS: lambda: _unit_tests(result, checkout, block_table, launches),
+    }
+    for edit, step in steps.items():
+        if edit not in wanted:
+            continue
+        try:
+            step()
+        except Refusal as refusal:
+            result.outcomes.append(refusal.outcome(edit))
+        except RecursionError:
+            result.outcomes.append(
+                Refusal(Reason.UNPARSABLE, "it is nested too deeply").outcome(edit)
+            )
+    return result
+
+
+def _launches(checkout: Checkout) -> tuple[Launches, SourceFile | None]:
+    block_table = block_table_file(checkout)
+    if block_table is None:
+        return Launches(()), None
+    launches = find(checkout, block_table)
+    if not launches.kernels and not launches.kernel_class:
+        _refuse_unlaunched(launches, block_table)
+    return launches, block_table
+
+
+def _refuse_unlaunched(launches: Launches, block_table: SourceFile) -> None:
+    """A kernel stands there, but no launch leads to it: nothing shows that it is the one to fix."""
+    for function in jitted_functions(block_table):
+        if kernel.PARAMETER in {p.name.value for p in parameters(function)}:
+            raise Refusal(
+                Reason.NOT_LAUNCHED,
+                f"{function.name.value} is defined, but BlockTable.compute_slot_mapping does not "
+                "launch it: what runs in its place has to be looked at by hand",
+                block_table.name,
+                kernel.line_of(block_table.module, function),
+            )
+    if launches.unresolved:
+        raise Refusal(
+            Reason.NOT_LAUNCHED,
+            f"BlockTable.compute_slot_mapping launches {launches.unresolved[0]}, "
+            "which is not defined in this package",
+            block_table.name,
+            kernel.line_of(block_table.module, launches.method) if launches.method else None,
+        )
+
+
+def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[Reason, str] | None:
+    if block_table is None:
+        return Reason.NO_KERNEL, "the worker has no block table module beside it"
+    if launches.kernel_class is not None:
+        return (
+            Reason.SUPERSEDED_UPSTREAM,
+            f"{launches.kernel_class} registers its compile keys for warm-up (vLLM 0.29 and later)",
+        )
+    if not launches.kernels:
+        return (
+            Reason.NO_KERNEL,
+            "BlockTable.compute_slot_mapping launches no Triton kernel",
+        )
+    return None
+
+
+def _kernel(result: Result, launches: Launches) -> None:
+    outcome, modules = kernel.edit(launches.kernels)
+    files = {one.file.name: one.file for one in launches.kernels}
+    for name, module in modules.items():
+        result.change(EditName.KERNEL, files[name], module)
+    result.outcomes.append(outcome)
+
+
+def _warmup(
+    result: Result, checkout: Checkout, block_table: SourceFile, launches: Launches
+) -> None:
+    elsewhere = _called_from_elsewhere(checkout)
+    if elsewhere is not None:
+        result.outcomes.append(elsewhere)
+        return
+    file = SourceFile.read(checkout, warmup.MODULE)
+    others = upstream.other_warmups(checkout)
+    outcome, module = warmup.edit(file, block_table, len(launches.kernels) > 1, others)
+    if file is not None and module is not None:
+        result.change(EditName.WARMUP, file, module)
+    result.outcomes.append(outcome)
+
+
+def _called_from_elsewhere(checkout: Checkout) -> Outcome | None:
+    """The outcome where the worker calls our function out of another module than ours."""
+    file = SourceFile.read(checkout, WORKER)
+    if file is None or warmup.FUNCTION.encode() not in file.data:
+        return None
+    try:
+        module = worker.imported_from(file)
+    except Refusal:
+        return None
+    if module is None or f".{module}".endswith(f".{worker.WARMUP_MODULE}"):
+        return None
+    return Outcome(
+        EditName.WARMUP,
+        Status.PRESENT,
+        Reason.ALREADY_PRESENT,
+        f"the worker takes {warmup.FUNCTION} from {module}",
+        file.name,
+    )
+
+
+def _worker(result: Result, checkout: Checkout) -> None:
+    file = SourceFile.read(checkout, WORKER)
+    if file is None:
+        raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
+    there = result.in_force(EditName.WARMUP) or _defines_function(checkout)
+    outcome, module = worker.edit(file, there)
+    if module is not None:
+        result.change(EditName.WORKER, file, module)
+    result.outcomes.append(outcome)
+
+
+def _defines_function(checkout: Checkout) -> bool:
+    file = SourceFile.read(checkout, warmup.MODULE)
+    return file is not None and bool(names.functions(file.module, warmup.FUNCTION))
+
+
+def _unit_tests(
+    result: Result, checkout: Checkout, block_table: SourceFile, launches: Launches
+) -> None:
+    if _fixed_by_another_hand(result, checkout, block_table):
+        result.outcomes.append(
+            Outcome(
+                EditName.UNIT_TESTS,
+                Status.NOT_NEEDED,
+                Reason.ALREADY_PRESENT,
+                "the tree's warm-up is not the one that these tests are for",
+            )
+        )
+        return
+    covered = (
+        [
+            (_module_name(checkout, one.file.name), one.name)
+            for one in launches.kernels
+            if names.functions(one.file.module, one.name)
+            and any(p.name.value == kernel.PARAMETER for p in parameters(one.definitions[0]))
+        ]
+        if result.in_force(EditName.KERNEL)
+        else []
+    )
+    outcome, file, module = unit_tests.edit(
+        checkout,
+        covered,
+        warmup=result.in_force(EditName.WARMUP),
+        worker=_worker_class(checkout) if result.in_force(EditName.WORKER) else None,
+    )
+    if file is not None and module is not None:
+        result.change(EditName.UNIT_TESTS, file, module)
+    result.outcomes.append(outcome)
+
+
+def _fixed_by_another_hand(result: Result, checkout: Checkout, block_table: SourceFile) -> bool:
+    if result.status_of(EditName.WARMUP) is not Status.PRESENT:
+        return False
+    file = SourceFile.read(checkout, warmup.MODULE)
+    return file is None or not warmup.is_ours(file, block_table)
+
+
+def _worker_class(checkout: Checkout) -> str | None:
+    file = SourceFile.read(checkout, WORKER)
+    return worker.find_method(file).owner.name.value if file is not None else None
+
+
+def _module_name(checkout: Checkout, name: str) -> str:
+    inside = name if checkout.package == "." else name.removeprefix(f"{checkout.package}/")
+    return inside.removesuffix(".py").replace("/", ".")

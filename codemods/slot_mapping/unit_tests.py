@@ -1,0 +1,226 @@
+"""The `unit-tests` edit: tests for the other edits, where the checkout has vLLM's tests.
+
+They stand on nothing but themselves: every import is inside the test, so that they pass in any
+fork's copy of the module, with and without a GPU.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from codemods.checkout import Checkout
+from codemods.outcome import EditName, Outcome, Reason, Status
+from codemods.slot_mapping.source_file import Refusal, SourceFile
+from codemods.slot_mapping.warmup import FUNCTION
+from codemods.transforms import names
+from codemods.transforms.statements import append, line_of
+
+MODULE = "../tests/v1/worker/test_gpu_model_runner.py"
+EXPECTED = "tests/v1/worker/test_gpu_model_runner.py"
+
+_KERNEL = '''def test_slot_mapping_kernels_leave_num_tokens_unspecialized():
+    """A class of num_tokens (1, divisible by 16, other) must not be a kernel of its own."""
+    from {module} import {kernels}
+
+    for kernel in ({listed}):
+        # Only a JITFunction has parameters: not in interpreter mode, nor without Triton.
+        params = {{p.name: p for p in getattr(kernel, "params", ())}}
+        assert not params or params["num_tokens"].do_not_specialize
+'''
+
+_WARMUP = '''def _slot_mapping_tables(num_groups: int, error: Exception | None = None):
+    """Block tables that keep what is called on them, of two rows for each group."""
+    from unittest.mock import MagicMock
+
+    import numpy as np
+
+    groups = [
+        MagicMock(
+            num_blocks_per_row=np.zeros(2, dtype=np.int32),
+            max_num_reqs=2,
+            max_num_batched_tokens=16,
+        )
+        for _ in range(num_groups)
+    ]
+    tables = MagicMock(block_tables=groups)
+    tables.compute_slot_mapping.side_effect = error
+    return tables
+
+
+def test_slot_mapping_warmup_launches_on_a_borrowed_row():
+    from types import SimpleNamespace
+
+    import torch
+
+    from {module} import {function}
+
+    tables = _slot_mapping_tables(num_groups=2)
+    {function}(
+        SimpleNamespace(
+            input_batch=SimpleNamespace(block_table=tables), device=torch.device("cpu")
+        )
+    )
+
+    # Block 0 is the null block.
+    assert tables.add_row.call_args_list[0].args == (([1], [1]), 0)
+    for call in tables.compute_slot_mapping.call_args_list:
+        num_reqs, query_start_loc, positions = call.args
+        assert query_start_loc.dtype == torch.int32
+        assert positions.dtype == torch.int64
+        assert len(query_start_loc) == num_reqs + 1
+        assert query_start_loc[-1] == len(positions)
+    names = [name for name, _, _ in tables.method_calls]
+    launch = names.index("compute_slot_mapping")
+    assert names.index("commit_block_table") < launch < names.index("clear_row")
+    assert names[-1] == "commit_block_table"
+
+
+def test_slot_mapping_warmup_clears_the_row_when_the_launch_raises():
+    from types import SimpleNamespace
+
+    import pytest
+    import torch
+
+    from {module} import {function}
+
+    tables = _slot_mapping_tables(num_groups=1, error=RuntimeError("launch"))
+    with pytest.raises(RuntimeError, match="launch"):
+        {function}(
+            SimpleNamespace(
+                input_batch=SimpleNamespace(block_table=tables),
+                device=torch.device("cpu"),
+            )
+        )
+    names = [name for name, _, _ in tables.method_calls]
+    assert "clear_row" in names
+    assert names[-1] == "commit_block_table"
+
+
+def test_slot_mapping_warmup_leaves_live_rows_alone():
+    from types import SimpleNamespace
+
+    import torch
+
+    from {module} import {function}
+
+    tables = _slot_mapping_tables(num_groups=2)
+    tables.block_tables[1].num_blocks_per_row[1] = 3
+    {function}(
+        SimpleNamespace(
+            input_batch=SimpleNamespace(block_table=tables), device=torch.device("cpu")
+        )
+    )
+    assert not tables.method_calls
+'''
+
+_WORKER = """def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
+    import inspect
+
+    from {module} import {worker}
+
+    source = inspect.getsource({worker}.compile_or_warm_up_model)
+    warmup = source.index("{function}(")
+    monitor = source.find("jit_monitor")
+    assert monitor == -1 or warmup < monitor
+"""
+
+
+def edit(
+    checkout: Checkout, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None
+) -> tuple[Outcome, SourceFile | None, cst.Module | None]:
+    """The outcome, the test module and its change.
+
+    `kernels` are (module, name) pairs of what the kernel edit covers; `warmup` and `worker` (the
+    class) say whether these edits are in force, so that no test stands for what is not there.
+    """
+    file = SourceFile.read(checkout, MODULE) if checkout.package != "." else None
+    if file is None:
+        return (
+            Outcome(
+                EditName.UNIT_TESTS,
+                Status.NOT_NEEDED,
+                Reason.NO_TEST_MODULE,
+                f"the tree has no {EXPECTED}",
+            ),
+            None,
+            None,
+        )
+    if FUNCTION.encode() in file.data:
+        return (
+            Outcome(
+                EditName.UNIT_TESTS,
+                Status.PRESENT,
+                Reason.ALREADY_PRESENT,
+                f"the module tests {FUNCTION}",
+                file.name,
+                file.data[: file.data.index(FUNCTION.encode())].count(b"\n") + 1,
+            ),
+            None,
+            None,
+        )
+    module = file.module
+    text = _text(checkout.package_name, kernels, warmup=warmup, worker=worker)
+    taken = [name for name in _defined(text) if names.functions(module, name)]
+    if taken:
+        raise Refusal(
+            Reason.AMBIGUOUS,
+            f"the module defines {taken[0]} already; rename it, or leave the tests out with "
+            "--skip unit-tests",
+            file.name,
+            line_of(module, names.functions(module, taken[0])[0]),
+        )
+    changed = append(module, text)
+    first = _defined(text)[0]
+    code = changed.code
+    count = len([name for name in _defined(text) if name.startswith("test_")])
+    return (
+        Outcome(
+            EditName.UNIT_TESTS,
+            Status.EDIT,
+            Reason.ADDED,
+            f"{count} tests for the other edits",
+            file.name,
+            code[: code.index(f"def {first}(")].count("\n") + 1,
+        ),
+        file,
+        changed,
+    )
+
+
+def _text(package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None) -> str:
+    parts = []
+    for module in dict.fromkeys(module for module, _ in kernels):
+        found = [name for owner, name in kernels if owner == module]
+        listed = ", ".join(found) + ("," if len(found) == 1 else "")
+        text = _KERNEL.format(
+            module=f"{package}.{module}", kernels=_imported(package, module, found), listed=listed
+        )
+        parts.append(
+            text
+            if not parts
+            else text.replace("unspecialized()", f"unspecialized_{len(parts) + 1}()")
+        )
+    if warmup:
+        parts.append(_WARMUP.format(module=f"{package}.v1.worker.gpu.warmup", function=FUNCTION))
+    if worker:
+        parts.append(
+            _WORKER.format(
+                module=f"{package}.v1.worker.gpu_worker", worker=worker, function=FUNCTION
+            )
+        )
+    return "\n\n".join(parts)
+
+
+def _imported(package: str, module: str, found: list[str]) -> str:
+    line = f"    from {package}.{module} import {', '.join(found)}"
+    if len(line) <= 88:
+        return ", ".join(found)
+    return "(\n" + "".join(f"        {name},\n" for name in sorted(found)) + "    )"
+
+
+def _defined(text: str) -> list[str]:
+    return [
+        line.split("(")[0].removeprefix("def ")
+        for line in text.splitlines()
+        if line.startswith("def ")
+    ]

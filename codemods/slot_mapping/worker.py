@@ -1,0 +1,353 @@
+"""The `worker` edit: the GPU worker calls the warm-up before the JIT monitor is activated.
+
+The place is found by meaning: behind the statement that runs the V2 warm-up or the V1 sampler's
+dummy run, at the same level as it, so that every pipeline rank and every kind of model passes it and
+nothing that belongs to the monitor, or declares the engine started, stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from codemods.outcome import EditName, Outcome, Reason, Status
+from codemods.slot_mapping.source_file import Refusal, SourceFile
+from codemods.slot_mapping.warmup import FUNCTION
+from codemods.transforms import names
+from codemods.transforms.extend_import import extended
+from codemods.transforms.statements import (
+    insert_after,
+    line_of,
+    parse_statements,
+    replace,
+)
+
+METHOD = "compile_or_warm_up_model"
+V2_WARMUP = "warmup_kernels"
+V1_DUMMY_RUNS = frozenset({"_dummy_sampler_run", "_dummy_pooler_run"})
+V2_FLAG = "use_v2_model_runner"
+WARMUP_MODULE = "gpu.warmup"
+
+_CALL = """if not {flag}:
+    # V1: no dummy run launches the slot mapping kernel.
+    {imported}{function}(self.model_runner)
+"""
+_UNGUARDED = """# No dummy run launches the slot mapping kernel.
+{imported}{function}(self.model_runner)
+"""
+
+
+@dataclass(frozen=True)
+class Method:
+    """The warm-up method and what its class and module bind."""
+
+    file: SourceFile
+    owner: cst.ClassDef
+    function: cst.FunctionDef
+
+    @property
+    def block(self) -> cst.BaseSuite:
+        return self.function.body
+
+    def bound(self) -> dict[str, names.Imported]:
+        module = {one.local: one for one in names.imports(self.file.module)}
+        return module | {one.local: one for one in names.imports(self.block)}
+
+    def line(self, statement: cst.BaseStatement) -> int:
+        return line_of(self.file.module, statement)
+
+
+def find_method(worker: SourceFile) -> Method:
+    """`Worker.compile_or_warm_up_model`, or the one method of that name in the module."""
+    found = [
+        Method(worker, owner, function)
+        for owner in names.classes(worker.module)
+        for function in names.functions(owner.body, METHOD)
+    ]
+    if not found:
+        raise Refusal(
+            Reason.NO_ANCHOR,
+            f"expected a class with a method {METHOD}, found none; "
+            "--skip worker leaves the call to you",
+            worker.name,
+        )
+    named = [method for method in found if method.owner.name.value == "Worker"] or found
+    if len(named) > 1:
+        places = ", ".join(f"line {method.line(method.function)}" for method in named)
+        raise Refusal(
+            Reason.AMBIGUOUS, f"{METHOD} is defined more than once: {places}", worker.name
+        )
+    return named[0]
+
+
+def existing_call(method: Method) -> tuple[cst.BaseStatement, bool] | None:
+    """The statement of the method that calls our function, and whether the monitor comes later."""
+    calling = [
+        statement
+        for statement in _leaf_statements(method.block)
+        if any(_called(call) == FUNCTION for call in names.calls(statement))
+    ]
+    if not calling:
+        return None
+    order = [*_leaf_statements(method.block)]
+    monitors = [i for i, statement in enumerate(order) if activates_monitor(method, statement)]
+    place = order.index(calling[0])
+    return calling[0], not monitors or place < monitors[0]
+
+
+def edit(worker: SourceFile, function_is_there: bool) -> tuple[Outcome, cst.Module | None]:
+    """The outcome and the changed module; raises Refusal."""
+    method = find_method(worker)
+    call = existing_call(method)
+    if call is not None:
+        statement, in_time = call
+        if not in_time:
+            raise Refusal(
+                Reason.NO_ANCHOR,
+                f"{FUNCTION} is called after the JIT monitor is activated; move the call before it",
+                worker.name,
+                method.line(statement),
+            )
+        return Outcome(
+            EditName.WORKER,
+            Status.PRESENT,
+            Reason.ALREADY_PRESENT,
+            f"{METHOD} calls {FUNCTION}",
+            worker.name,
+            method.line(statement),
+        ), None
+    if not function_is_there:
+        raise Refusal(
+            Reason.NO_WARMUP_MODULE,
+            f"the call needs {FUNCTION}, which this run does not add",
+            worker.name,
+        )
+    anchor = find_anchor(method)
+    flag = v2_flag(method, anchor)
+    module, imported = _with_import(worker.module)
+    text = (_CALL if flag else _UNGUARDED).format(flag=flag, imported=imported, function=FUNCTION)
+    if flag and imported:
+        text = text.replace(imported, imported.rstrip("\n") + "\n    ")
+    first, *rest = parse_statements(module, text)
+    first = first.with_changes(
+        leading_lines=[cst.EmptyLine(indent=False), *first.leading_lines]  # type: ignore[attr-defined]
+    )
+    changed = insert_after(module, anchor, [first, *rest])
+    code = changed.code
+    line = code[: code.index(f"{FUNCTION}(self.model_runner)")].count("\n") + 1
+    return Outcome(
+        EditName.WORKER,
+        Status.EDIT,
+        Reason.ADDED,
+        f"{METHOD} calls {FUNCTION} {_place(method)}",
+        worker.name,
+        line,
+    ), changed
+
+
+def _place(method: Method) -> str:
+    if any(activates_monitor(method, one) for one in _leaf_statements(method.block)):
+        return "before the JIT monitor is activated"
+    return "at the end of the warm-up; the tree has no JIT monitor"
+
+
+def find_anchor(method: Method) -> cst.BaseStatement:
+    """The statement behind which the call goes; raises Refusal."""
+    block = method.block
+    while True:
+        body = names.statements(block)
+        warming = [one for one in body if _runs_warmup(method, one)]
+        if not warming:
+            raise Refusal(
+                Reason.NO_ANCHOR,
+                f"expected {METHOD} to run {V2_WARMUP} or a V1 dummy run of the sampler or "
+                "pooler, found neither; --skip worker leaves the call to you",
+                method.file.name,
+                method.line(method.function),
+            )
+        anchor = warming[-1]
+        inner = _always_run(anchor)
+        if inner is None or not any(_stops_or_monitors(method, one) for one in [anchor]):
+            break
+        block = inner
+    before = body[: body.index(anchor) + 1]
+    monitor = next((one for one in before if activates_monitor(method, one)), None)
+    if monitor is not None:
+        raise Refusal(
+            Reason.NO_ANCHOR,
+            "the JIT monitor is activated before or within the V1/V2 warm-up branch, "
+            "so there is no place between the two",
+            method.file.name,
+            method.line(monitor),
+        )
+    for arm in _v1_arms(method, anchor):
+        for node in names.descend(arm):
+            if isinstance(node, (cst.Return, cst.Raise)):
+                raise Refusal(
+                    Reason.NO_ANCHOR,
+                    "the V1 arm of the warm-up branch can leave the method, "
+                    "so that a call behind the branch would be passed over",
+                    method.file.name,
+                    method.line(anchor),
+                )
+    return anchor
+
+
+def _stops_or_monitors(method: Method, statement: cst.BaseStatement) -> bool:
+    return activates_monitor(method, statement) or any(
+        isinstance(node, cst.Return) for node in names.descend(statement)
+    )
+
+
+def _always_run(statement: cst.BaseStatement) -> cst.BaseSuite | None:
+    """The suite of a statement that runs it in any case."""
+    return statement.body if isinstance(statement, (cst.With, cst.Try)) else None
+
+
+def _v1_arms(method: Method, anchor: cst.BaseStatement) -> Iterator[cst.BaseSuite]:
+    """The suites of the branch in which V2 is not known to run."""
+    if not isinstance(anchor, cst.If):
+        yield from names.suites(anchor)
+        return
+    arm: cst.If | cst.Else | None = anchor
+    while arm is not None:
+        if isinstance(arm, cst.Else):
+            yield arm.body
+            return
+        if not _is_v2_test(arm.test):
+            yield arm.body
+        arm = arm.orelse
+
+
+def _is_v2_test(test: cst.BaseExpression) -> bool:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return _is_v2_test(test.left) or _is_v2_test(test.right)
+    path = names.dotted(test)
+    return path is not None and _names_v2(path.split(".")[-1])
+
+
+def _names_v2(name: str) -> bool:
+    return "v2" in name.lower().split("_")
+
+
+def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
+    """The expression that tells V2 from V1, None in a class that knows no V2."""
+    code = method.file.module.code_for_node
+    for node in names.descend(method.block):
+        if isinstance(node, cst.Attribute) and names.dotted(node) == f"self.{V2_FLAG}":
+            return f"self.{V2_FLAG}"
+    for node in names.descend(_tests(anchor)):
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            path = names.dotted(node)
+            if path and _names_v2(path.split(".")[-1]):
+                return path
+    bound = method.bound()
+    v2_names = {V2_WARMUP} | {one.local for one in bound.values() if one.name == V2_WARMUP}
+    if any(_called(call) in v2_names for call in names.calls(method.block)):
+        raise Refusal(
+            Reason.NO_ANCHOR,
+            f"expected self.{V2_FLAG} to tell the V2 runner from V1, found "
+            f"{code(anchor).strip().splitlines()[0]!r}",
+            method.file.name,
+            method.line(anchor),
+        )
+    return None
+
+
+def _tests(statement: cst.BaseStatement) -> list[cst.BaseExpression]:
+    tests = []
+    arm: cst.CSTNode | None = statement
+    while isinstance(arm, cst.If):
+        tests.append(arm.test)
+        arm = arm.orelse
+    return tests
+
+
+def _runs_warmup(method: Method, statement: cst.BaseStatement) -> bool:
+    """Whether a statement runs V2's warm-up or V1's dummy runs, through the class's methods too."""
+    bound = method.bound()
+    v2_names = {V2_WARMUP} | {one.local for one in bound.values() if one.name == V2_WARMUP}
+    return _reaches(
+        method, statement, lambda call: _called(call) in v2_names | V1_DUMMY_RUNS, set()
+    )
+
+
+def activates_monitor(method: Method, statement: cst.BaseStatement) -> bool:
+    """Whether a statement activates the JIT monitor, through the class's methods too."""
+    return _reaches(method, statement, lambda call: _is_monitor(method, call), set())
+
+
+def _reaches(method, node, test, seen):  # type: ignore[no-untyped-def]
+    for call in names.calls(node):
+        if test(call):
+            return True
+        path = names.dotted(call.func) or ""
+        name = path.removeprefix("self.")
+        if path == f"self.{name}" and "." not in name and name not in seen:
+            seen.add(name)
+            for helper in names.functions(method.owner.body, name):
+                if _reaches(method, helper.body, test, seen):
+                    return True
+    return False
+
+
+def _is_monitor(method: Method, call: cst.Call) -> bool:
+    path = names.dotted(call.func)
+    if path is None:
+        return False
+    first, *rest = path.split(".")
+    local = method.bound() | {
+        one.local: one
+        for helper in names.walk(method.owner.body)
+        if isinstance(helper, cst.FunctionDef)
+        for one in names.imports(helper.body)
+    }
+    source = local.get(first)
+    if source is not None:
+        path = ".".join(filter(None, [source.module, source.name, *rest]))
+    words = path.lower().replace(".", "_").split("_")
+    if "deactivate" in words or "is" in words[-2:-1]:
+        return False
+    return "monitor" in words and bool({"jit", "triton", "compile", "compilation"} & set(words))
+
+
+def _called(call: cst.Call) -> str | None:
+    path = names.dotted(call.func)
+    return path.split(".")[-1] if path else None
+
+
+def _leaf_statements(block: cst.BaseSuite) -> Iterator[cst.BaseStatement]:
+    """The method's simple statements in source order, and compound ones written on one line."""
+    for statement in names.walk(block):
+        if isinstance(statement, cst.SimpleStatementLine) or not any(
+            names.statements(suite) for suite in names.suites(statement)
+        ):
+            yield statement
+
+
+def _with_import(module: cst.Module) -> tuple[cst.Module, str]:
+    """The module with the function imported, or the import to write beside the call."""
+    for statement in names.statements(module):
+        if not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        for small in statement.body:
+            if isinstance(small, cst.ImportFrom) and _is_warmup_import(small):
+                return replace(module, {small: extended(small, FUNCTION)}), ""
+    return module, f"from .{WARMUP_MODULE} import {FUNCTION}\n\n"
+
+
+def _is_warmup_import(node: cst.ImportFrom) -> bool:
+    return (
+        not isinstance(node.names, cst.ImportStar)
+        and f".{names.import_module(node)}".endswith(f".{WARMUP_MODULE}")
+        and any(alias.evaluated_name == V2_WARMUP for alias in node.names)
+    )
+
+
+def imported_from(worker: SourceFile) -> str | None:
+    """The module our function is imported from where the worker calls it already."""
+    method = find_method(worker)
+    source = method.bound().get(FUNCTION)
+    return source.module if source is not None and existing_call(method) else None

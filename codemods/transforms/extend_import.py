@@ -1,0 +1,171 @@
+"""Adds a name to an existing `from … import …`, sorted and laid out as isort would have it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import libcst as cst
+
+from codemods.transforms import names
+from codemods.transforms.layout import NOTHING, SPACE, bare, breaks, line_break, split
+from codemods.transforms.statements import insert_after, parse_statements, replace
+
+
+class ExtendImport(cst.CSTTransformer):
+    """Adds `name` to every module-level import of `module` that can take it.
+
+    `module` is written as in the source, leading dots kept. An import that binds the name already
+    is left as it is; `width` is the longest line, in characters, that is not broken.
+    """
+
+    def __init__(self, module: str, name: str, width: int = 88) -> None:
+        super().__init__()
+        self.module = module
+        self.name = name
+        self.width = width
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        return False
+
+    def leave_ImportFrom(
+        self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
+    ) -> cst.ImportFrom:
+        if names.import_module(original_node) != self.module:
+            return updated_node
+        return extended(updated_node, self.name, self.width)
+
+
+def extended(node: cst.ImportFrom, name: str, width: int = 88) -> cst.ImportFrom:
+    """The import with one name more; the same import where it has the name or imports all."""
+    if isinstance(node.names, cst.ImportStar):
+        return node
+    aliases = tuple(node.names)
+    if any(alias.evaluated_name == name and alias.asname is None for alias in aliases):
+        return node
+    place = next(
+        (i for i, alias in enumerate(aliases) if _sort_key(alias) > _sort_key_of(name)),
+        len(aliases),
+    )
+    added = cst.ImportAlias(cst.Name(name))
+    opening = node.lpar.whitespace_after if node.lpar else NOTHING
+    if isinstance(opening, cst.ParenthesizedWhitespace):
+        return _in_lines(node, aliases, place, added, opening)
+    grown = node.with_changes(names=_on_one_line((*aliases[:place], added, *aliases[place:])))
+    if node.lpar is not None or len(cst.Module([]).code_for_node(grown)) <= width:
+        return grown
+    return _broken(grown)
+
+
+def with_from_import(module: cst.Module, source: str, name: str) -> cst.Module:
+    """The module with `from SOURCE import NAME` of the standard library, in isort's place.
+
+    An import of SOURCE is extended; else a line is added to the standard library's imports, or
+    before the first import, a section of its own.
+    """
+    lines = _import_lines(module)
+    for line in lines:
+        small = line.body[0]
+        if isinstance(small, cst.ImportFrom) and names.import_module(small) == source:
+            return replace(module, {small: extended(small, name)})
+    new = parse_statements(module, f"from {source} import {name}\n")
+    standard = [line for line in lines if _section(line) == "standard"]
+    before = [line for line in standard if _line_key(line) < (1, source)]
+    if before:
+        return insert_after(module, before[-1], new)
+    first = next((line for line in lines if _section(line) != "future"), None)
+    if first is None:
+        raise ValueError("the module imports nothing")
+    gap = [] if first in standard else [cst.EmptyLine(indent=False)]
+    added = new[0].with_changes(leading_lines=first.leading_lines)
+    block = [*module.body]
+    place = block.index(first)
+    block[place : place + 1] = [added, first.with_changes(leading_lines=gap)]
+    return module.with_changes(body=block)
+
+
+def _import_lines(module: cst.Module) -> list[cst.SimpleStatementLine]:
+    return [
+        statement
+        for statement in names.statements(module)
+        if isinstance(statement, cst.SimpleStatementLine)
+        and isinstance(statement.body[0], (cst.Import, cst.ImportFrom))
+    ]
+
+
+def _section(line: cst.SimpleStatementLine) -> str:
+    module = _line_key(line)[1]
+    if module == "__future__":
+        return "future"
+    return "standard" if module.split(".")[0] in sys.stdlib_module_names else "other"
+
+
+def _line_key(line: cst.SimpleStatementLine) -> tuple[int, str]:
+    # isort puts `import x` lines before `from x import y` lines within a section.
+    small = line.body[0]
+    if isinstance(small, cst.ImportFrom):
+        return 1, names.import_module(small)
+    assert isinstance(small, cst.Import)
+    return 0, names.dotted(small.names[0].name) or ""
+
+
+def _in_lines(
+    node: cst.ImportFrom,
+    aliases: tuple[cst.ImportAlias, ...],
+    place: int,
+    added: cst.ImportAlias,
+    opening: cst.ParenthesizedWhitespace,
+) -> cst.ImportFrom:
+    if place < len(aliases):
+        added = added.with_changes(comma=cst.Comma(whitespace_after=bare(opening)))
+        return node.with_changes(names=[*aliases[:place], added, *aliases[place:]])
+    assert node.rpar is not None
+    *others, last = aliases
+    between, closing = split(node.rpar.whitespace_before, opening)
+    trailing = cst.Comma() if isinstance(last.comma, cst.Comma) else cst.MaybeSentinel.DEFAULT
+    return node.with_changes(
+        names=[
+            *others,
+            last.with_changes(comma=cst.Comma(whitespace_after=between)),
+            added.with_changes(comma=trailing),
+        ],
+        rpar=node.rpar.with_changes(whitespace_before=closing),
+    )
+
+
+def _on_one_line(aliases: Sequence[cst.ImportAlias]) -> list[cst.ImportAlias]:
+    *others, last = aliases
+    kept = [
+        alias
+        if isinstance(alias.comma, cst.Comma) and not breaks(alias.comma.whitespace_after)
+        else alias.with_changes(comma=cst.Comma(whitespace_after=SPACE))
+        for alias in others
+    ]
+    return [*kept, last]
+
+
+def _broken(node: cst.ImportFrom) -> cst.ImportFrom:
+    assert not isinstance(node.names, cst.ImportStar)
+    *others, last = node.names
+    between = cst.Comma(whitespace_after=line_break(4))
+    return node.with_changes(
+        lpar=cst.LeftParen(whitespace_after=line_break(4)),
+        names=[
+            *(alias.with_changes(comma=between) for alias in others),
+            last.with_changes(comma=cst.Comma()),
+        ],
+        rpar=cst.RightParen(whitespace_before=line_break(0)),
+    )
+
+
+def _sort_key(alias: cst.ImportAlias) -> tuple[int, str]:
+    return _sort_key_of(alias.evaluated_name)
+
+
+def _sort_key_of(name: str) -> tuple[int, str]:
+    # isort's order-by-type: constants, then classes, then the rest.
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return kind, name

@@ -1,0 +1,154 @@
+"""What the names of a module are bound to, by its imports and definitions; nothing is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+
+import libcst as cst
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One name bound by an import: `from MODULE import NAME as local`, or `import MODULE as local`.
+
+    `module` keeps its leading dots; `name` is None for a plain `import`.
+    """
+
+    local: str
+    module: str
+    name: str | None
+
+
+def dotted(node: cst.BaseExpression | None) -> str | None:
+    """`a.b.c` of a chain of names, None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return None
+    parts.append(node.value)
+    return ".".join(reversed(parts))
+
+
+def statements(body: cst.BaseSuite | cst.Module) -> tuple[cst.BaseStatement, ...]:
+    """The statements of a suite written as an indented block; none for one written on one line."""
+    if isinstance(body, (cst.Module, cst.IndentedBlock)):
+        return tuple(body.body)  # type: ignore[arg-type]
+    return ()
+
+
+def walk(body: cst.BaseSuite | cst.Module) -> Iterator[cst.BaseStatement]:
+    """A suite's statements and those of the if, try, with and loops in it, not of definitions."""
+    for statement in statements(body):
+        yield statement
+        for suite in suites(statement):
+            yield from walk(suite)
+
+
+def suites(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
+    """The suites that a compound statement runs in its own scope, in source order."""
+    if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+        return
+    for child in children(statement):
+        if isinstance(child, cst.BaseSuite):
+            yield child
+        elif isinstance(child, (cst.If, cst.Else, cst.ExceptHandler, cst.ExceptStarHandler)) or (
+            isinstance(child, (cst.Finally, cst.MatchCase))
+        ):
+            yield from suites(child)
+
+
+def imports(body: cst.BaseSuite | cst.Module) -> Iterator[Imported]:
+    """Every name that the imports of a scope bind."""
+    for statement in walk(body):
+        if not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        for small in statement.body:
+            if isinstance(small, cst.ImportFrom):
+                yield from _from_import(small)
+            elif isinstance(small, cst.Import):
+                for alias in small.names:
+                    module = dotted(alias.name) or ""
+                    local = alias.evaluated_alias or module.split(".")[0]
+                    yield Imported(local, module, None)
+
+
+def _from_import(node: cst.ImportFrom) -> Iterator[Imported]:
+    if isinstance(node.names, cst.ImportStar):
+        return
+    module = import_module(node)
+    for alias in node.names:
+        yield Imported(alias.evaluated_alias or alias.evaluated_name, module, alias.evaluated_name)
+
+
+def import_module(node: cst.ImportFrom) -> str:
+    """The module a `from` import names, its leading dots kept."""
+    return "." * len(node.relative) + (dotted(node.module) or "")
+
+
+def assignments(body: cst.BaseSuite | cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """`name = value` pairs of a scope, annotated ones too, in source order."""
+    for statement in walk(body):
+        if not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        for small in statement.body:
+            if isinstance(small, cst.Assign):
+                for target in small.targets:
+                    if isinstance(target.target, cst.Name):
+                        yield target.target.value, small.value
+            elif isinstance(small, cst.AnnAssign) and small.value is not None:
+                if isinstance(small.target, cst.Name):
+                    yield small.target.value, small.value
+
+
+def functions(body: cst.BaseSuite | cst.Module, name: str) -> tuple[cst.FunctionDef, ...]:
+    """Every definition of a function in a scope, behind `if` and `try` too."""
+    return tuple(
+        statement
+        for statement in walk(body)
+        if isinstance(statement, cst.FunctionDef) and statement.name.value == name
+    )
+
+
+def classes(body: cst.BaseSuite | cst.Module) -> Iterator[cst.ClassDef]:
+    """The classes defined in a scope."""
+    return (statement for statement in walk(body) if isinstance(statement, cst.ClassDef))
+
+
+def calls(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> Iterator[cst.Call]:
+    """Calls that run when the nodes run: those inside nested definitions and lambdas are left out."""
+    return (node for node in descend(nodes) if isinstance(node, cst.Call))
+
+
+def descend(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """The nodes and all below them in source order, without the insides of nested definitions."""
+    stack = [nodes] if isinstance(nodes, cst.CSTNode) else list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            stack.extend(reversed(list(children(node))))
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node's direct children in source order, white space and comments left out."""
+    # CSTNode.children visits the node to collect them, which costs ten times as much.
+    for field in _code_fields(type(node)):
+        value = getattr(node, field)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, cst.CSTNode))
+
+
+@cache
+def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(
+        field.name
+        for field in fields(kind)
+        if "whitespace" not in field.name
+        and not field.name.endswith(("_lines", "header", "footer"))
+    )

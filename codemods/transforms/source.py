@@ -1,0 +1,102 @@
+"""Bytes to a LibCST module and back, with bounds on what is tried.
+
+LibCST's native parser has no bounds of its own: it needs memory quadratic in the length of a line
+(10 GB for 100,000 characters, 1.9.0) and recurses without a limit, so a hostile file would end the
+process. What is longer, larger or deeper than any source of a person is refused here instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+
+import libcst as cst
+
+MAX_BYTES = 1 << 20
+MAX_LINE = 10_000
+_STACK_BYTES = 512 << 20
+
+
+class UnparsableSource(Exception):
+    """The bytes are no module that can be rewritten; `line` is None where no line is to blame."""
+
+    def __init__(self, why: str, line: int | None = None) -> None:
+        self.line = line
+        super().__init__(why)
+
+
+def parse(data: bytes) -> cst.Module:
+    """Parse a module; `parse(data).bytes == data` holds for what is returned."""
+    _refuse_oversize(data)
+    _refuse_deep(data)
+    module = _parse_on_a_deep_stack(data)
+    try:
+        lossless = module.bytes == data
+    except RecursionError:
+        raise UnparsableSource("it is nested too deeply") from None
+    if not lossless:
+        raise UnparsableSource("it does not survive parsing unchanged")
+    return module
+
+
+def compiles(data: bytes) -> bool:
+    """Whether the running Python accepts the bytes as a module."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _refuse_oversize(data: bytes) -> None:
+    if len(data) > MAX_BYTES:
+        raise UnparsableSource(f"it is larger than {MAX_BYTES >> 10} KiB")
+    longest = max(map(len, data.splitlines()), default=0)
+    if longest > MAX_LINE:
+        raise UnparsableSource(f"a line is longer than {MAX_LINE} bytes")
+
+
+def _refuse_deep(data: bytes) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(data)
+    except (RecursionError, MemoryError):
+        raise UnparsableSource("it is nested too deeply") from None
+    except (SyntaxError, ValueError) as error:
+        if "too many" in str(error):
+            raise UnparsableSource("it is nested too deeply") from None
+        # Other syntax may be newer than the running Python; LibCST has the last word on it.
+
+
+def _parse_on_a_deep_stack(data: bytes) -> cst.Module:
+    result: list[cst.Module | BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(cst.parse_module(data))
+        except BaseException as error:  # handed to the caller's thread
+            result.append(error)
+
+    previous = threading.stack_size(_STACK_BYTES)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+    finally:
+        threading.stack_size(previous)
+    thread.join()
+    outcome = result[0]
+    if isinstance(outcome, cst.Module):
+        return outcome
+    if isinstance(outcome, cst.ParserSyntaxError):
+        raise UnparsableSource(f"syntax error on line {outcome.raw_line}", outcome.raw_line)
+    if isinstance(outcome, (UnicodeDecodeError, LookupError)):
+        raise UnparsableSource("its bytes are not text in the encoding it declares")
+    if isinstance(outcome, RecursionError):
+        raise UnparsableSource("it is nested too deeply")
+    if isinstance(outcome, Exception):
+        raise UnparsableSource(str(outcome).splitlines()[0])
+    raise outcome
