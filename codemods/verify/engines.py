@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from codemods.verify.call_site import CallSite, Passed
@@ -22,7 +22,6 @@ BLOCK_SIZES = (1, 8, 16, 32, 64, 128, 256)
 HYBRID = (((32, 16), (64, 64)), ((528, 16), (16, 16)), ((256, 64), (1056, 32), (16, 16)))
 # Lengths whose table widths fall in each class Triton knows: 1, a multiple of 16, any other.
 MODEL_LENGTHS = (1, 1000, 4096)
-MAX_TOKENS = 8192
 MAX_REQUESTS = 256
 
 
@@ -37,7 +36,7 @@ class Engine:
     groups: tuple[tuple[int, int], ...]
     max_model_len: int = 4096
     max_num_reqs: int = MAX_REQUESTS
-    max_num_tokens: int = MAX_TOKENS
+    max_num_tokens: int = 8192
     interleave: int = 1
     dcp: tuple[int, int] | None = None
     pcp: tuple[int, int] | None = None
@@ -56,7 +55,12 @@ class Engine:
         )
 
 
-def engines() -> Iterator[Engine]:
+def engines(max_num_tokens: int) -> Iterator[Engine]:
+    """The engines whose largest batch is `max_num_tokens`."""
+    return (replace(engine, max_num_tokens=max_num_tokens) for engine in _engines())
+
+
+def _engines() -> Iterator[Engine]:
     """Every block size with every class of table width, then hybrids, then context parallelism."""
     for turn, size in enumerate(BLOCK_SIZES):
         for index, length in enumerate(MODEL_LENGTHS):

@@ -92,6 +92,7 @@ def make_job(plan: Plan, options: Options, folder: Path) -> Job | str:
         after=after,
         call_sites=call_sites(Side(plan, after=True)),
         targets=options.targets,
+        max_num_tokens=options.max_num_tokens,
     )
 
 

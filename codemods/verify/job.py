@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from codemods.verify.call_site import CallSite, Passed
@@ -45,7 +45,8 @@ class Job:
     before: SideFiles | None
     after: SideFiles
     call_sites: tuple[CallSite, ...]
-    targets: tuple[str, ...] = field(default=())
+    targets: tuple[str, ...]
+    max_num_tokens: int
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -63,6 +64,7 @@ class Job:
                 for site in data["call_sites"]
             ),
             targets=tuple(data["targets"]),
+            max_num_tokens=data["max_num_tokens"],
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from codemods.verify.call_site import CallSite
 from codemods.verify.engines import MAX_REQUESTS, Engine, buffers, build, engines, runner, supported
-from codemods.verify.job import CannotRunError, Job, SideFiles, serve
+from codemods.verify.job import CannotRunError, Job, serve
 from codemods.verify.loading import Loaded, loaded
 from codemods.verify.proof import Proof, failed, passed
 from codemods.verify.triton_binder import Binder, Launch, intercepted
@@ -56,13 +56,18 @@ class Keys:
 
 def prove(job: Job) -> Proof:
     binders = [Binder(target) for target in _one_of_each_kind(job.targets)]
-    before = [] if job.before is None else _all_keys(job.before, job.call_sites, binders[:1])
-    after = _all_keys(job.after, job.call_sites, binders)
+    before: list[Keys] = []
+    if job.before is not None:
+        with loaded(job.before) as tree:
+            before = _all_keys(tree, job, binders[:1])
+    with loaded(job.after) as tree:
+        after = _all_keys(tree, job, binders)
     if not any(keys.requests for keys in after):
         raise CannotRunError("compute_slot_mapping launches no Triton kernel in this tree")
     figures: dict[str, int | float | str] = {
         "engines": len({keys.engine for keys in after}),
         "launches": sum(keys.launches for keys in after),
+        "stand_ins": tree.told,
         "keys_after": max(keys.most_per_group_and_kernel for keys in after),
         "kernels": len({key[0] for keys in after for _, key in keys.requests}),
     }
@@ -102,15 +107,14 @@ def _verdict(job: Job, after: list[Keys], figures: dict[str, int | float | str])
     )
 
 
-def _all_keys(files: SideFiles, sites: tuple[CallSite, ...], binders: list[Binder]) -> list[Keys]:
-    with loaded(files) as tree:
-        return [
-            _keys(tree, engine, site, binder, every=engine.every_count and binder is binders[0])
-            for binder in binders
-            for site in sites
-            for engine in engines()
-            if supported(tree, engine)
-        ]
+def _all_keys(tree: Loaded, job: Job, binders: list[Binder]) -> list[Keys]:
+    return [
+        _keys(tree, engine, site, binder, every=engine.every_count and binder is binders[0])
+        for binder in binders
+        for site in job.call_sites
+        for engine in engines(job.max_num_tokens)
+        if supported(tree, engine)
+    ]
 
 
 def _keys(tree: Loaded, engine: Engine, site: CallSite, binder: Binder, *, every: bool) -> Keys:

@@ -30,6 +30,11 @@ class Loaded:
     buffer: type[Any]
     stand_ins: tuple[str, ...]
 
+    @property
+    def told(self) -> str:
+        """The stood-in modules, for a row's figures."""
+        return ", ".join(self.stand_ins)
+
 
 @contextmanager
 def loaded(files: SideFiles) -> Iterator[Loaded]:

@@ -22,12 +22,15 @@ class Options:
 
     `targets` are Triton targets, `cuda:` and a compute capability without its point, or `hip:` and
     an LLVM processor name. `timeout` is in seconds, for each proof that runs code of the tree.
+    `max_num_tokens` is the largest batch an engine is taken to run (vLLM's
+    `--max-num-batched-tokens`; 8192 is its default for a server on a large GPU).
     """
 
     targets: tuple[str, ...] = DEFAULT_TARGETS
     mypy: bool = False
     timeout: float = 300.0
     gpu: bool = False
+    max_num_tokens: int = 8192
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,13 @@ class Case:
 
 
 def prove(job: Job) -> Proof:
-    after = _cases(job.after)
-    before = after if job.before is None else _cases(job.before)
-    figures: dict[str, int | float | str] = {
-        "engines": len({case.engine for case in after}),
-        "batches": len(after),
-        "tokens": sum(len(case.batch.positions) for case in after),
-    }
+    figures: dict[str, int | float | str] = {}
+    before = None if job.before is None else _cases(job.before, figures)
+    after = _cases(job.after, figures)
+    before = after if before is None else before
+    figures["engines"] = len({case.engine for case in after})
+    figures["batches"] = len(after)
+    figures["tokens"] = sum(len(case.batch.positions) for case in after)
     for old, new in zip(before, after, strict=True):
         for group, (one, other) in enumerate(zip(old.mappings, new.mappings, strict=True)):
             if not np.array_equal(one, other):
@@ -68,9 +68,10 @@ def prove(job: Job) -> Proof:
     return passed(NAME, f"slots are {same}those of the NumPy reference, bit for bit", **figures)
 
 
-def _cases(files: SideFiles) -> list[Case]:
+def _cases(files: SideFiles, figures: dict[str, int | float | str]) -> list[Case]:
     launches: list[Launch] = []
     with loaded(files) as tree, observed(launches.append):
+        figures["stand_ins"] = tree.told
         cases = [
             case
             for engine in result_engines()
