@@ -34,9 +34,9 @@ class AmbiguousPackage(Exception):
 
     def __init__(self, packages: list[str]) -> None:
         self.packages = packages
-        super().__init__(
-            f"several packages qualify: {', '.join(packages)}; choose one with --package"
-        )
+        shown = ", ".join(packages[:6])
+        more = f" and {len(packages) - 6} more" if len(packages) > 6 else ""
+        super().__init__(f"several packages qualify: {shown}{more}; choose one with --package")
 
 
 class UnreadableFile(Exception):

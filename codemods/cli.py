@@ -1,0 +1,375 @@
+"""The command line: one small function for each verb, and the exit codes. No decisions.
+
+Modules that only one verb needs are imported by it, so that `check` starts fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from codemods import report
+from codemods.checkout import AmbiguousPackage, Checkout, UsageError
+from codemods.outcome import EditName, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.plan import make_plan
+
+NOTHING, WOULD_CHANGE, FAILED, USAGE, REFUSED, WRITE_FAILED = 0, 1, 1, 2, 3, 4
+INTERRUPTED = 130
+
+
+class Stop(Exception):
+    """Ends the command with an exit code and lines for stderr."""
+
+    def __init__(self, code: int, *lines: str) -> None:
+        self.code = code
+        self.lines = lines
+        super().__init__(*lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code is returned, also for wrong usage."""
+    try:
+        options = parser().parse_args(argv)
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else USAGE
+    except Stop as stop:
+        _say(*stop.lines)
+        return stop.code
+    except UsageError as error:
+        _say(str(error))
+        return USAGE
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was written")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of stdout has gone; what Python flushes at exit must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOTHING
+
+
+def check(options: argparse.Namespace) -> int:
+    """Print what each edit would come to."""
+    plan = _plan(options)
+    if options.json:
+        sys.stdout.write(report.as_json(plan))
+    elif options.format == "markdown":
+        from codemods.markdown import markdown
+
+        sys.stdout.write(markdown(plan))
+    else:
+        sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
+    _stop_where_unmet(plan, options)
+    if plan.verdict is Verdict.REFUSED:
+        return REFUSED
+    return WOULD_CHANGE if plan.verdict is Verdict.FIXABLE else NOTHING
+
+
+def diff(options: argparse.Namespace) -> int:
+    """Print the patch that apply would make, and only that, on stdout or into a file."""
+    plan = _plan(options)
+    if options.json:
+        sys.stdout.write(report.as_json(plan))
+    else:
+        sys.stderr.write(report.table(plan, colour=_colour(sys.stderr)))
+    _stop_where_refused(plan)
+    _stop_where_unmet(plan, options)
+    patch = _patch(plan, options)
+    if options.output:
+        try:
+            Path(options.output).write_bytes(patch)
+        except OSError as error:
+            raise UsageError(f"{options.output}: {error.strerror}") from None
+    elif not options.json:
+        from codemods.pager import show
+
+        sys.stdout.flush()
+        show(plan, patch, sys.stdout.buffer)
+    return NOTHING
+
+
+def apply(options: argparse.Namespace) -> int:
+    """Rewrite the tree, all files or none."""
+    if options.dry_run:
+        return diff(options)
+    if options.release:
+        raise UsageError("apply rewrites a tree of yours: name it in place of --release")
+    from codemods.write import WriteFailed, recover, write
+
+    try:
+        recovered = recover(Path(options.tree))
+        if recovered:
+            _say(recovered)
+        plan = _plan(options)
+        if options.update_record:
+            from codemods.record import with_record
+
+            plan = with_record(plan)
+        if not plan.refusals:
+            _stop_where_unmet(plan, options)
+        if plan.refusals or not plan.changes:
+            _show_applied(plan, options)
+            _stop_where_refused(plan)
+            return NOTHING
+        if not options.allow_dirty:
+            _stop_where_dirty(plan)
+        write(plan)
+    except WriteFailed as error:
+        raise Stop(WRITE_FAILED, str(error)) from None
+    _show_applied(Plan(plan.tree, plan.outcomes, plan.changes, Verdict.FIXED), options)
+    return NOTHING
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Prove the rewrite, a row for each proof."""
+    from codemods.verify import Options, ProofStatus, proofs, prove
+
+    plan = _plan(options)
+    _stop_where_refused(plan)
+    if plan.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED):
+        if options.json:
+            sys.stdout.write(report.as_json(plan, proofs=[]))
+        else:
+            sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
+        _say("there is no rewrite to prove")
+        return NOTHING
+    wanted = Options(
+        targets=tuple(options.target or Options().targets),
+        mypy=options.mypy,
+        timeout=options.timeout,
+        gpu=options.gpu,
+    )
+    done = []
+    running = iter(proofs(wanted))
+    _progress(next(running, None))
+    for proof in prove(plan, wanted):
+        done.append(proof)
+        _progress(None)
+        if not options.json:
+            sys.stdout.write(f"{proof.name:8} {proof.status.value:8} {proof.detail}\n")
+            if proof.figures:
+                figures = ", ".join(f"{key} {value}" for key, value in proof.figures.items())
+                sys.stdout.write(f"{'':17} {figures}\n")
+            sys.stdout.flush()
+        _progress(next(running, None))
+    _progress(None)
+    if options.json:
+        rows = [
+            {
+                "proof": proof.name,
+                "status": proof.status.value,
+                "detail": proof.detail,
+                "figures": dict(proof.figures),
+            }
+            for proof in done
+        ]
+        sys.stdout.write(report.as_json(plan, proofs=rows))
+    return FAILED if any(proof.status is ProofStatus.FAIL for proof in done) else NOTHING
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line as the README documents it."""
+    top = argparse.ArgumentParser(
+        prog=report.NAME,
+        description="Make the V1 slot-mapping warm-up fix in a vLLM tree, and prove it.",
+        epilog="Exit codes: 0 done or nothing to do, 1 would change or a proof fails, "
+        "2 usage, 3 refused, 4 a write failed and was undone.",
+    )
+    top.add_argument("--version", action="version", version=f"%(prog)s {report.version()}")
+    verbs = top.add_subparsers(metavar="VERB", required=True)
+
+    one = _verb(verbs, "check", check, "print what each edit would come to")
+    one.add_argument("--format", choices=("table", "markdown"), default="table")
+    _add_require(one)
+
+    one = _verb(verbs, "diff", diff, "print the patch that apply would make")
+    _add_patch_options(one)
+    _add_require(one)
+
+    one = _verb(verbs, "apply", apply, "rewrite the tree, all files or none")
+    one.add_argument("--dry-run", action="store_true", help="the same as diff")
+    one.add_argument(
+        "--allow-dirty", action="store_true", help="also files with uncommitted changes"
+    )
+    one.add_argument(
+        "--update-record",
+        action="store_true",
+        help="bring an installed package's RECORD up to date",
+    )
+    _add_patch_options(one)
+    _add_require(one)
+
+    one = _verb(
+        verbs,
+        "verify",
+        verify,
+        "prove the rewrite of the tree, or the tree itself when it is fixed",
+        "The proofs keys, compile, result, state and gpu run code of the tree: its block table, "
+        "kernels and warm-up, in a process of their own with a time limit.",
+    )
+    one.add_argument(
+        "--target",
+        action="append",
+        metavar="ARCH",
+        help="compile for it, such as cuda:90 or hip:gfx942",
+    )
+    one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
+    one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
+    one.add_argument(
+        "--timeout", type=float, default=300.0, metavar="SECONDS", help="for each proof"
+    )
+    return top
+
+
+def _verb(verbs, name, run, summary, more=""):  # type: ignore[no-untyped-def]
+    one = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}. {more}")
+    one.set_defaults(run=run)
+    one.add_argument("tree", nargs="?", metavar="TREE", help="a folder that holds vLLM")
+    one.add_argument(
+        "--release", metavar="X.Y.Z", help="that release's own sources, in place of TREE"
+    )
+    one.add_argument("--package", metavar="PATH", help="which package, where TREE holds several")
+    one.add_argument("--json", action="store_true", help="print JSON (schema 1)")
+    for option, text in (("--only", "make this edit alone"), ("--skip", "leave this edit out")):
+        one.add_argument(
+            option,
+            action="append",
+            default=[],
+            choices=[edit.value for edit in EditName],
+            metavar="EDIT",
+            help=f"{text} (repeatable): {', '.join(edit.value for edit in EditName)}",
+        )
+    return one
+
+
+def _add_patch_options(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--format", choices=("unified", "git", "dep3"), default="unified")
+    one.add_argument("-o", "--output", metavar="FILE", help="write the patch to FILE")
+    one.add_argument("--author", metavar="'NAME <MAIL>'", help="of the mailbox (git, dep3)")
+    one.add_argument("--date", metavar="DATE", help="of the mailbox; SOURCE_DATE_EPOCH is obeyed")
+    one.add_argument("--subject", metavar="TEXT", help="of the mailbox")
+
+
+def _add_require(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--require",
+        metavar="VERDICT",
+        choices=[verdict.value for verdict in Verdict],
+        help="exit 1 when the tree's verdict is another, such as fixable",
+    )
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    if (options.tree is None) == (options.release is None):
+        raise UsageError("name a TREE or a --release, and not both")
+    root = _release(options.release) if options.release else Path(options.tree)
+    only = frozenset(map(EditName, options.only))
+    skip = frozenset(map(EditName, options.skip))
+    try:
+        checkout = Checkout.find(root, options.package)
+    except AmbiguousPackage as error:
+        return _ambiguous(root, str(error), (only or frozenset(EditName)) - skip)
+    _stop_where_interrupted(root)
+    return make_plan(checkout, only=only, skip=skip)
+
+
+def _ambiguous(root: Path, detail: str, wanted: frozenset[EditName]) -> Plan:
+    outcomes = tuple(
+        Outcome(edit, Status.REFUSED, Reason.AMBIGUOUS, detail)
+        for edit in EditName
+        if edit in wanted
+    )
+    return Plan(Tree(root, "."), outcomes, (), Verdict.REFUSED)
+
+
+def _release(version: str) -> Path:
+    from codemods.release import ReleaseError, fetch
+
+    try:
+        return fetch(version)
+    except ReleaseError as error:
+        raise UsageError(str(error)) from None
+
+
+def _patch(plan: Plan, options: argparse.Namespace) -> bytes:
+    from codemods import patch
+    from codemods.landing import lands
+
+    if options.format == "unified":
+        made = patch.unified(plan)
+    else:
+        from codemods.mail import mail_for
+
+        mail = mail_for(plan, author=options.author, date=options.date, subject=options.subject)
+        made = (patch.git_mailbox if options.format == "git" else patch.dep3)(plan, mail)
+    if not lands(plan, made):
+        raise Stop(REFUSED, "the patch, applied to a copy, does not give the bytes of apply")
+    return made
+
+
+def _stop_where_interrupted(root: Path) -> None:
+    from codemods.write.recovery import describe, pending
+
+    journal = pending(root)
+    if journal is not None:
+        raise Stop(REFUSED, describe(journal))
+
+
+def _stop_where_refused(plan: Plan) -> None:
+    if plan.refusals:
+        raise Stop(REFUSED, *report.refusal_lines(plan))
+
+
+def _stop_where_unmet(plan: Plan, options: argparse.Namespace) -> None:
+    if options.require:
+        from codemods.require import unmet
+
+        line = unmet(plan, Verdict(options.require))
+        if line is not None:
+            raise Stop(FAILED, line)
+
+
+def _stop_where_dirty(plan: Plan) -> None:
+    from codemods.git import GitUnsure, dirty_files
+
+    try:
+        dirty = dirty_files(plan.tree.root, [change.path for change in plan.changes])
+    except GitUnsure as error:
+        raise Stop(REFUSED, f"{error}; --allow-dirty goes on without asking git") from None
+    if dirty:
+        raise Stop(
+            REFUSED,
+            f"uncommitted changes in {', '.join(dirty)}: commit or stash them, or --allow-dirty",
+        )
+
+
+def _show_applied(plan: Plan, options: argparse.Namespace) -> None:
+    if options.json:
+        sys.stdout.write(report.as_json(plan))
+    else:
+        sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
+
+
+def _colour(stream: object) -> bool:
+    isatty = getattr(stream, "isatty", None)
+    return (
+        bool(isatty and isatty())
+        and not os.environ.get("NO_COLOR")
+        and (os.environ.get("TERM") != "dumb")
+    )
+
+
+def _progress(running: str | None) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{f'proving {running} …' if running else ''}")
+        sys.stderr.flush()
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        sys.stderr.write(f"{report.NAME}: {line}\n")
