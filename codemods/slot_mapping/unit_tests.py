@@ -16,14 +16,15 @@ from codemods.transforms import names
 from codemods.transforms.statements import append, line_of
 
 MODULE = "../tests/v1/worker/test_gpu_model_runner.py"
+_WIDTH = 88  # vLLM's line length
 EXPECTED = "tests/v1/worker/test_gpu_model_runner.py"
 
 _KERNEL = '''def test_slot_mapping_kernels_leave_num_tokens_unspecialized():
-    """A class of num_tokens (1, divisible by 16, other) must not be a kernel of its own."""
-    from {module} import {kernels}
+    """No class of num_tokens (1, divisible by 16, other) is a kernel of its own."""
+    {imported}
 
-    for kernel in ({listed}):
-        # Only a JITFunction has parameters: not in interpreter mode, nor without Triton.
+    {loop}
+        # Only a JITFunction has parameters: no interpreted one, none without Triton.
         params = {{p.name: p for p in getattr(kernel, "params", ())}}
         assert not params or params["num_tokens"].do_not_specialize
 '''
@@ -52,7 +53,7 @@ def test_slot_mapping_warmup_launches_on_a_borrowed_row():
 
     import torch
 
-    from {module} import {function}
+    {imported}
 
     tables = _slot_mapping_tables(num_groups=2)
     {function}(
@@ -81,7 +82,7 @@ def test_slot_mapping_warmup_clears_the_row_when_the_launch_raises():
     import pytest
     import torch
 
-    from {module} import {function}
+    {imported}
 
     tables = _slot_mapping_tables(num_groups=1, error=RuntimeError("launch"))
     with pytest.raises(RuntimeError, match="launch"):
@@ -101,7 +102,7 @@ def test_slot_mapping_warmup_leaves_live_rows_alone():
 
     import torch
 
-    from {module} import {function}
+    {imported}
 
     tables = _slot_mapping_tables(num_groups=2)
     tables.block_tables[1].num_blocks_per_row[1] = 3
@@ -116,7 +117,7 @@ def test_slot_mapping_warmup_leaves_live_rows_alone():
 _WORKER = """def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
     import inspect
 
-    from {module} import {worker}
+    {imported}
 
     source = inspect.getsource({worker}.compile_or_warm_up_model)
     warmup = source.index("{function}(")
@@ -189,33 +190,38 @@ def edit(
 
 def _text(package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None) -> str:
     parts = []
-    for module in dict.fromkeys(module for module, _ in kernels):
+    for number, module in enumerate(dict.fromkeys(module for module, _ in kernels)):
         found = [name for owner, name in kernels if owner == module]
-        listed = ", ".join(found) + ("," if len(found) == 1 else "")
         text = _KERNEL.format(
-            module=f"{package}.{module}", kernels=_imported(package, module, found), listed=listed
+            imported=_import(f"{package}.{module}", found),
+            loop=_laid_out("    for kernel in (", found, "):").strip(),
         )
         parts.append(
-            text
-            if not parts
-            else text.replace("unspecialized()", f"unspecialized_{len(parts) + 1}()")
+            text if not number else text.replace("unspecialized(", f"unspecialized_{number + 1}(")
         )
     if warmup:
-        parts.append(_WARMUP.format(module=f"{package}.v1.worker.gpu.warmup", function=FUNCTION))
+        imported = _import(f"{package}.v1.worker.gpu.warmup", [FUNCTION])
+        parts.append(_WARMUP.format(imported=imported, function=FUNCTION))
     if worker:
-        parts.append(
-            _WORKER.format(
-                module=f"{package}.v1.worker.gpu_worker", worker=worker, function=FUNCTION
-            )
-        )
+        imported = _import(f"{package}.v1.worker.gpu_worker", [worker])
+        parts.append(_WORKER.format(imported=imported, worker=worker, function=FUNCTION))
     return "\n\n".join(parts)
 
 
-def _imported(package: str, module: str, found: list[str]) -> str:
-    line = f"    from {package}.{module} import {', '.join(found)}"
-    if len(line) <= 88:
-        return ", ".join(found)
-    return "(\n" + "".join(f"        {name},\n" for name in sorted(found)) + "    )"
+def _import(module: str, found: list[str]) -> str:
+    line = f"from {module} import {', '.join(sorted(found))}"
+    if len(line) + 4 <= _WIDTH:
+        return line
+    return _laid_out(f"    from {module} import (", sorted(found), ")", spread=True).strip()
+
+
+def _laid_out(start: str, items: list[str], end: str, *, spread: bool = False) -> str:
+    """Items between brackets, a line each where they do not fit on one."""
+    line = f"{start}{', '.join(items)}{',' if len(items) == 1 else ''}{end}"
+    if len(line) <= _WIDTH and not spread:
+        return line
+    lines = "".join(f"        {item},\n" for item in items)
+    return f"{start}\n{lines}    {end}"
 
 
 def _defined(text: str) -> list[str]:
