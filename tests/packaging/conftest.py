@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from consumers import Case, hand_made
 
+from codemods.checkout import Checkout
+from codemods.plan import make_plan
+from codemods.release import ReleaseError, fetch
+
 RELEASES = ("0.21.0", "0.23.0", "0.24.0", "0.26.0")
 
 
@@ -29,10 +33,6 @@ def small(tmp_path: Path) -> Case:
 
 def released(version: str, root: Path) -> Case:
     """A release's own files and the real plan for them."""
-    from codemods.checkout import Checkout
-    from codemods.plan import make_plan
-    from codemods.release import ReleaseError, fetch
-
     try:
         found = fetch(version)
     except ReleaseError as error:
