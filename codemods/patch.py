@@ -134,6 +134,8 @@ def _body(plan: Plan) -> str:
     """What was changed and why; no line can be taken for the start of a diff or a header."""
     import textwrap
 
+    from codemods.report import version
+
     edits = [outcome for outcome in plan.outcomes if outcome.status is Status.EDIT]
     why = _WHY
     if any(outcome.edit is EditName.KERNEL for outcome in edits):
@@ -149,16 +151,7 @@ def _body(plan: Plan) -> str:
         for outcome in edits
     ]
     what = "\n".join(["What changes:", "", *bullets, ""])
-    return "\n".join([why, what, _CREDIT, f"Made by vllm-codemods {_version()}.\n"])
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("vllm-codemods")
-    except PackageNotFoundError:
-        return "(not installed)"
+    return "\n".join([why, what, _CREDIT, f"Made by vllm-codemods {version()}.\n"])
 
 
 def _diffstat(sections: list[_Section]) -> str:

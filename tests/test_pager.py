@@ -7,6 +7,8 @@ import os
 import pty
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,53 @@ def test_on_a_real_terminal_a_short_diff_is_shown_by_less(
         assert out.isatty()
         show(plan, unified(plan), out, environ | {"PAGER": "cat"})
         assert b"# worker (added)" in screen.read(4096)
+
+
+def screen_of(environ: dict[str, str], *options: str) -> bytes:
+    """What `diff` of a fixture tree puts on a terminal."""
+    root = Path(__file__).resolve().parents[1]
+    command = [sys.executable, "-m", "codemods", "diff", str(root / "fixtures/forks/base")]
+    leader, follower = pty.openpty()
+    ran = subprocess.Popen(
+        [*command, *options],
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=subprocess.DEVNULL,
+        env=environ | {"PYTHONPATH": str(root)},
+    )
+    os.close(follower)
+    screen = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # Linux says so when the last writer has gone
+            break
+        if not part:
+            break
+        screen += part
+    os.close(leader)
+    assert ran.wait() == 0
+    return screen.replace(b"\r\n", b"\n")
+
+
+def test_the_command_at_a_terminal_gives_the_pager_notes_and_colour(
+    environ: dict[str, str],
+) -> None:
+    screen = screen_of(environ | {"PAGER": "sed s/^/paged:/"})
+    assert b"paged:\033[33m# kernel (added): " in screen
+    assert b"paged:\033[32m+@triton.jit(do_not_specialize=" in screen
+
+
+def test_the_command_at_a_terminal_obeys_no_color(environ: dict[str, str]) -> None:
+    screen = screen_of(environ | {"NO_COLOR": "1"})
+    assert b"\033" not in screen
+    assert b"\n+@triton.jit(do_not_specialize=" in screen
+
+
+def test_the_command_with_a_file_to_write_leaves_the_terminal_alone(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    assert screen_of(environ, "-o", str(tmp_path / "patch")) == b""
+    patch = (tmp_path / "patch").read_bytes()
+    assert b"\033" not in patch
+    assert patch.startswith(b"--- a/")
