@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import codemods.landing
+import codemods.patch
 from codemods.checkout import UsageError
+from codemods.cli import main
 from codemods.hunks import hunks, split_lines
 from codemods.landing import lands
 from codemods.mail import NEUTRAL_AUTHOR, SUBJECT, Mail, mail_for
@@ -410,6 +412,22 @@ def test_a_hooks_environment_and_the_users_settings_have_no_say(
     subprocess.run(["git", "init", "-q", tmp_path], check=True, env={"PATH": os.environ["PATH"]})
     plan = plan_of(tmp_path / "tree", ("a.py", b"x\n", b"y  \r\n"))
     assert all(lands(plan, form) for form in forms(plan))
+
+
+@pytest.mark.parametrize("form", ["unified", "git", "dep3"])
+def test_the_command_refuses_to_write_a_patch_that_does_not_land(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    monkeypatch.setattr(codemods.patch, "hunks", lambda before, after: hunks(before, after)[:-1])
+    fixture = Path(__file__).resolve().parents[1] / "fixtures/forks/base"
+    out = tmp_path / "patch"
+    assert main(["diff", str(fixture), "--format", form, "-o", str(out)]) == 3
+    assert not out.exists()
+    assert main(["diff", str(fixture), "--format", form]) == 3
+    assert capfd.readouterr().out == ""
 
 
 lines = st.lists(

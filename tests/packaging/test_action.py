@@ -101,3 +101,9 @@ def test_the_workflow_on_the_page_gives_inputs_that_the_action_has() -> None:
         if re.search("vllm-codemods@", step["uses"])
     )
     assert set(step["with"]) <= set(action()["inputs"])
+
+
+def test_the_hooks_that_the_page_names_are_there() -> None:
+    hooks = yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    page = (REPOSITORY / "docs/packaging.md").read_text(encoding="utf-8")
+    assert {hook["id"] for hook in hooks} == set(re.findall(r"vllm-slot-mapping-\w+", page))
