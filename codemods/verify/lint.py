@@ -59,8 +59,10 @@ class Ruff:
 
     def _run(self, path: str, source: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
         settings = ("--force-exclude",) if has_ruff_settings(self.root, path) else ("--isolated",)
+        # ruff looks for settings above the name as it is given, so the name is a whole one.
+        name = str(self.root / path)
         answer = subprocess.run(
-            [*self.command, *words, "--no-cache", *settings, "--stdin-filename", path, "-"],
+            [*self.command, *words, "--no-cache", *settings, "--stdin-filename", name, "-"],
             input=source,
             capture_output=True,
             cwd=self.root,

@@ -131,6 +131,37 @@ def imported_roots(side: Side, relative: str) -> frozenset[str]:
     return frozenset(roots)
 
 
+def kernel_modules(side: Side, package: str) -> dict[str, str]:
+    """Modules of the package that the block table imports kernels from: dotted name to file.
+
+    A fork may keep the kernel elsewhere than in the block table's own module.
+    """
+    tree = side.parse(BLOCK_TABLE)
+    here = f"{package}.v1.worker".split(".")
+    found: dict[str, str] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        base = here[: len(here) - node.level + 1] if node.level else []
+        module = ".".join([*base, *([node.module] if node.module else [])])
+        for alias in node.names:
+            for name, kernel in ((module, alias.name), (f"{module}.{alias.name}", None)):
+                relative = name.removeprefix(f"{package}.").replace(".", "/") + ".py"
+                if name.startswith(f"{package}.") and _holds_kernel(side.parse(relative), kernel):
+                    found[name] = relative
+    return found
+
+
+def _holds_kernel(tree: ast.Module | None, name: str | None) -> bool:
+    """Whether a module defines the kernel `name`, or any where that is None."""
+    return tree is not None and any(
+        isinstance(node, ast.FunctionDef)
+        and name in (None, node.name)
+        and any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
+        for node in tree.body
+    )
+
+
 def _read(path: Path) -> bytes | None:
     try:
         return path.read_bytes()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import os
 import sys
-import tempfile
 import warnings
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from codemods.outcome import FileChange, Plan, Status
+from codemods.checkout import Checkout
+from codemods.outcome import Plan, Status
+from codemods.plan import make_plan
 from codemods.verify.proof import Proof, failed, passed, skipped
 from codemods.verify.subject import parse
 
@@ -90,16 +91,11 @@ def _broken(plan: Plan) -> str | None:
 
 def _second_rewrite(plan: Plan) -> str | None:
     """Plan the rewritten tree again: nothing may be left to change."""
-    from codemods.checkout import Checkout
-    from codemods.plan import make_plan
-
     if not plan.changes:
         return None
-    edits = frozenset(outcome.edit for outcome in plan.outcomes)
-    with tempfile.TemporaryDirectory(prefix="vllm-codemods-") as folder:
-        root = Path(folder) / plan.tree.root.resolve().name
-        overlay(plan.tree.root.resolve(), root, plan.changes)
-        again = make_plan(Checkout.find(root, plan.tree.package), only=edits)
+    made = {change.path: change.after for change in plan.changes}
+    rewritten = Rewritten(plan.tree.root, plan.tree.package, made)
+    again = make_plan(rewritten, only=frozenset(outcome.edit for outcome in plan.outcomes))
     if again.refusals:
         return f"a second rewrite is refused: {again.refusals[0].detail}"
     if again.changes:
@@ -107,15 +103,12 @@ def _second_rewrite(plan: Plan) -> str | None:
     return None
 
 
-def overlay(root: Path, copy: Path, changes: tuple[FileChange, ...]) -> None:
-    """The tree at `root` again at `copy`, with the changes made; whatever stays is a link."""
-    after = {PurePosixPath(change.path): change.after for change in changes}
-    folders = {PurePosixPath("."), *(parent for path in after for parent in path.parents)}
-    for folder in sorted(folders):
-        (copy / folder).mkdir(parents=True, exist_ok=True)
-        for entry in os.scandir(root / folder) if (root / folder).is_dir() else ():
-            path = folder / entry.name
-            if path not in after and path not in folders:
-                (copy / path).symlink_to(root / path)
-    for path, data in after.items():
-        (copy / path).write_bytes(data)
+@dataclass(frozen=True)
+class Rewritten(Checkout):
+    """A checkout that reads as the plan would leave it; nothing is written."""
+
+    made: Mapping[str, bytes]
+
+    def read(self, relative: str) -> bytes | None:
+        made = self.made.get(self.name(relative))
+        return super().read(relative) if made is None else made
