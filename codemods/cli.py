@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codemods import report
@@ -226,7 +226,13 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _verb(verbs, name, run, summary, more=""):  # type: ignore[no-untyped-def]
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    summary: str,
+    more: str = "",
+) -> argparse.ArgumentParser:
     one = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}. {more}")
     one.set_defaults(run=run)
     one.add_argument("tree", nargs="?", metavar="TREE", help="a folder that holds vLLM")

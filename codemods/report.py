@@ -33,8 +33,8 @@ def table(plan: Plan, *, colour: bool = False) -> str:
     rows += [_row(outcome) for outcome in plan.outcomes]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = [f"{_tree(plan)}: {plan.verdict.value}"]
-    for row, outcome in zip(rows, (None, *plan.outcomes)):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths)]
+    for row, outcome in zip(rows, (None, *plan.outcomes), strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         if colour and outcome is not None:
             cells[1] = f"{_COLOURS[outcome.status]}{cells[1]}{_RESET}"
         lines.append("  ".join([*cells, row[4]]).rstrip())

@@ -90,7 +90,7 @@ def _takes_parameter(definition: cst.FunctionDef) -> bool:
 
 def _nothing_to_specialise(kernels: Sequence[Kernel]) -> Refusal:
     kernel = kernels[0]
-    found = [p for p in parameters(kernel.definitions[0])]
+    found = list(parameters(kernel.definitions[0]))
     line = line_of(kernel.file.module, kernel.definitions[0])
     if any(parameter.name.value == PARAMETER for parameter in found):
         what = f"its {PARAMETER} is tl.constexpr, so each value is a kernel of its own"

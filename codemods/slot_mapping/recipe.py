@@ -19,6 +19,7 @@ from codemods.slot_mapping.launches import (
 from codemods.slot_mapping.source_file import Refusal, SourceFile
 from codemods.transforms import names, source
 from codemods.transforms.do_not_specialize import parameters
+from codemods.transforms.statements import line_of
 
 
 @dataclass
@@ -108,7 +109,7 @@ def _refuse_unlaunched(launches: Launches, block_table: SourceFile) -> None:
                 f"{function.name.value} is defined, but BlockTable.compute_slot_mapping does not "
                 "launch it: what runs in its place has to be looked at by hand",
                 block_table.name,
-                kernel.line_of(block_table.module, function),
+                line_of(block_table.module, function),
             )
     if launches.unresolved:
         raise Refusal(
@@ -116,7 +117,7 @@ def _refuse_unlaunched(launches: Launches, block_table: SourceFile) -> None:
             f"BlockTable.compute_slot_mapping launches {launches.unresolved[0]}, "
             "which is not defined in this package",
             block_table.name,
-            kernel.line_of(block_table.module, launches.method) if launches.method else None,
+            line_of(block_table.module, launches.method) if launches.method else None,
         )
 
 
@@ -153,7 +154,9 @@ def _warmup(
         return
     file = SourceFile.read(checkout, warmup.MODULE)
     others = upstream.other_warmups(checkout)
-    outcome, module = warmup.edit(file, block_table, len(launches.kernels) > 1, others)
+    outcome, module = warmup.edit(
+        checkout.name(warmup.MODULE), file, block_table, len(launches.kernels) > 1, others
+    )
     if file is not None and module is not None:
         result.change(EditName.WARMUP, file, module)
     result.outcomes.append(outcome)

@@ -1,8 +1,8 @@
 """The `warmup` edit: appends `warmup_v1_slot_mapping_kernel` to the GPU worker's warm-up module.
 
-With "num_tokens" unspecialised, what still decides the kernel's compile key is fixed for an engine's
-life and hangs on the runner's own block tables (stride, block sizes, constexprs, alignment), so one
-call on these for each KV cache group covers every request.
+With "num_tokens" unspecialised, what still decides the kernel's compile key is fixed for an
+engine's life and hangs on the runner's own block tables (stride, block sizes, constexprs,
+alignment), so one call on these for each KV cache group covers every request.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ TABLES_CLASS = "MultiGroupBlockTable"
 
 _HEAD = f'''@torch.inference_mode()
 def {FUNCTION}(model_runner: Any) -> None:
-    """Compile the V1 slot mapping kernel, which no dummy run launches.
-
-    The runner's own block tables are used, since the compile key depends on them.
-    Row 0 is borrowed for one token of block 1 and cleared again. Tables with a row
-    in use are left alone: they belong to live requests (elastic EP runs the warm-up
-    again), and the kernel was compiled when the engine started.
+    """{{docstring}}
     """
     block_tables = model_runner.input_batch.block_table
     groups = block_tables.block_tables
@@ -37,7 +32,22 @@ def {FUNCTION}(model_runner: Any) -> None:
 
 '''
 
-_ONE_LAUNCH = """    # Same dtypes and alignment as in the runner's call.
+_ONE_DOCSTRING = """Compile the V1 slot mapping kernel, which no dummy run launches.
+
+    The runner's own block tables are used, since the compile key depends on them.
+    Row 0 is borrowed for one token of block 1 and cleared again. Tables with a row
+    in use are left alone: they belong to live requests (elastic EP runs the warm-up
+    again), and the kernel was compiled when the engine started."""
+
+_SEVERAL_DOCSTRING = """Compile the V1 slot mapping kernels, which no dummy run launches.
+
+    The runner's own block tables are used, since the compile keys depend on them.
+    Rows 0 and 1 are borrowed for tokens of block 1 and cleared again. Tables with a
+    row in use are left alone: they belong to live requests (elastic EP runs the
+    warm-up again), and the kernels were compiled when the engine started."""
+
+_ONE_LAUNCH = """\
+    # Same dtypes and alignment as in the runner's call.
     query_start_loc = torch.arange(2, dtype=torch.int32, device=model_runner.device)
     positions = torch.zeros(1, dtype=torch.int64, device=model_runner.device)
     try:
@@ -50,8 +60,9 @@ _ONE_LAUNCH = """    # Same dtypes and alignment as in the runner's call.
         block_tables.commit_block_table(1)
 """
 
-_SEVERAL_LAUNCHES = """    # Up to two requests. Every call has as many tokens as the next, so that the state
-    # which a call leaves for the next one is true of any batch.
+_SEVERAL_LAUNCHES = """\
+    # All calls have the same number of tokens, so that what one of them leaves behind
+    # for the next holds for every later batch.
     size = min([2, *(group.max_num_reqs for group in groups)])
     size = min([size, *(group.max_num_batched_tokens for group in groups)])
     # Same dtypes and alignment as in the runner's call.
@@ -78,21 +89,30 @@ _SEVERAL_LAUNCHES = """    # Up to two requests. Every call has as many tokens a
         block_tables.commit_block_table(size)
 """
 
-_UNMARKED_ROWS = """        # clear_row() marks no row, so that the commit passes them over.
+_UNMARKED_ROWS = """\
+        # clear_row() marks no row, so that the commit passes them over.
         for group in groups:
             group.block_table.gpu[:{rows}].zero_()
 """
 
 
 def edit(
-    warmup: SourceFile | None, block_table: SourceFile, several_launches: bool, others: list[str]
+    name: str,
+    warmup: SourceFile | None,
+    block_table: SourceFile,
+    several_launches: bool,
+    others: list[str],
 ) -> tuple[Outcome, cst.Module | None]:
-    """The outcome and the changed module; `others` are warm-ups the tree has already."""
+    """The outcome and the changed module of the file `name`.
+
+    `others` are warm-ups of the same kernel that the tree has already.
+    """
     if warmup is None:
         raise Refusal(
             Reason.NO_WARMUP_MODULE,
             f"there is no {MODULE} to put {FUNCTION} into; expected the module that holds "
             "warmup_kernels; add it, or take the kernel edit alone with --only kernel",
+            name,
         )
     module = warmup.module
     present = names.functions(module, FUNCTION)
@@ -123,29 +143,12 @@ def edit(
 
 def function_text(block_table: cst.Module, several_launches: bool) -> str:
     """The function as it is inserted, with four-space indents and LF."""
-    body, rows = (_SEVERAL_LAUNCHES, "size") if several_launches else (_ONE_LAUNCH, "1")
-    unmarked = _UNMARKED_ROWS.format(rows=rows) if _commit_passes_over(block_table) else ""
-    head = _HEAD
     if several_launches:
-        head = (
-            head.replace(
-                "    Row 0 is borrowed for one token of block 1 and cleared again. Tables with a row\n"
-                "    in use",
-                "    Rows 0 and 1 are borrowed for a token each of block 1 and cleared again. Tables\n"
-                "    with a row in use",
-            )
-            .replace(
-                " are left alone: they belong to live requests (elastic EP runs the warm-up\n"
-                "    again), and the kernel was compiled when the engine started.\n",
-                " are left alone: they belong to live requests (elastic EP runs the\n"
-                "    warm-up again), and the kernels were compiled when the engine started.\n",
-            )
-            .replace(
-                "slot mapping kernel, which no dummy run launches",
-                "slot mapping kernels, which no dummy run launches",
-            )
-        )
-    return head + body + unmarked
+        docstring, body, rows = _SEVERAL_DOCSTRING, _SEVERAL_LAUNCHES, "size"
+    else:
+        docstring, body, rows = _ONE_DOCSTRING, _ONE_LAUNCH, "1"
+    unmarked = _UNMARKED_ROWS.format(rows=rows) if _commit_passes_over(block_table) else ""
+    return _HEAD.format(docstring=docstring) + body + unmarked
 
 
 def is_ours(warmup: SourceFile, block_table: SourceFile) -> bool:

@@ -1,8 +1,8 @@
 """The `worker` edit: the GPU worker calls the warm-up before the JIT monitor is activated.
 
 The place is found by meaning: behind the statement that runs the V2 warm-up or the V1 sampler's
-dummy run, at the same level as it, so that every pipeline rank and every kind of model passes it and
-nothing that belongs to the monitor, or declares the engine started, stands before it.
+dummy run, at the same level as it, so that every pipeline rank and every kind of model passes it
+and nothing that belongs to the monitor, or declares the engine started, stands before it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,36 @@ def find_method(worker: SourceFile) -> Method:
         raise Refusal(
             Reason.AMBIGUOUS, f"{METHOD} is defined more than once: {places}", worker.name
         )
-    return named[0]
+    return _doing_the_work(named[0])
+
+
+def _doing_the_work(method: Method) -> Method:
+    """The method itself, or the private one that it hands the whole warm-up to (as of 0.33)."""
+    if any(_called(call) in V1_DUMMY_RUNS | {V2_WARMUP} for call in names.calls(method.block)):
+        return method
+    for name in dict.fromkeys(_own_methods(method.block)):
+        for helper in names.functions(method.owner.body, name):
+            inner = Method(method.file, method.owner, helper)
+            leaves = [*_leaf_statements(helper.body)]
+            if any(_runs_warmup(inner, one) for one in leaves) and any(
+                activates_monitor(inner, one) or _returns(one) for one in leaves
+            ):
+                return _doing_the_work(inner)
+    return method
+
+
+def _own_methods(node: cst.CSTNode) -> Iterator[str]:
+    """Names of the methods of `self` that a node calls."""
+    for call in names.calls(node):
+        path = names.dotted(call.func) or ""
+        if path.startswith("self.") and path.count(".") == 1:
+            yield path.removeprefix("self.")
+
+
+def _returns(statement: cst.BaseStatement) -> bool:
+    return any(
+        isinstance(node, cst.Return) and node.value is not None for node in names.descend(statement)
+    )
 
 
 def existing_call(method: Method) -> tuple[cst.BaseStatement, bool] | None:
@@ -131,9 +160,7 @@ def edit(worker: SourceFile, function_is_there: bool) -> tuple[Outcome, cst.Modu
     if flag and imported:
         text = text.replace(imported, imported.rstrip("\n") + "\n    ")
     first, *rest = parse_statements(module, text)
-    first = first.with_changes(
-        leading_lines=[cst.EmptyLine(indent=False), *first.leading_lines]  # type: ignore[attr-defined]
-    )
+    first = first.with_changes(leading_lines=[cst.EmptyLine(indent=False), *first.leading_lines])
     changed = insert_after(module, anchor, [first, *rest])
     code = changed.code
     line = code[: code.index(f"{FUNCTION}(self.model_runner)")].count("\n") + 1
@@ -235,9 +262,13 @@ def _names_v2(name: str) -> bool:
 def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
     """The expression that tells V2 from V1, None in a class that knows no V2."""
     code = method.file.module.code_for_node
-    for node in names.descend(method.block):
-        if isinstance(node, cst.Attribute) and names.dotted(node) == f"self.{V2_FLAG}":
-            return f"self.{V2_FLAG}"
+    if any(
+        isinstance(node, cst.Attribute) and names.dotted(node) == f"self.{V2_FLAG}"
+        for function in names.walk(method.owner.body)
+        if isinstance(function, cst.FunctionDef)
+        for node in names.descend(function.body)
+    ):
+        return f"self.{V2_FLAG}"
     for node in names.descend(_tests(anchor)):
         if isinstance(node, (cst.Name, cst.Attribute)):
             path = names.dotted(node)
@@ -279,13 +310,13 @@ def activates_monitor(method: Method, statement: cst.BaseStatement) -> bool:
     return _reaches(method, statement, lambda call: _is_monitor(method, call), set())
 
 
-def _reaches(method, node, test, seen):  # type: ignore[no-untyped-def]
-    for call in names.calls(node):
-        if test(call):
-            return True
-        path = names.dotted(call.func) or ""
-        name = path.removeprefix("self.")
-        if path == f"self.{name}" and "." not in name and name not in seen:
+def _reaches(
+    method: Method, node: cst.CSTNode, test: Callable[[cst.Call], bool], seen: set[str]
+) -> bool:
+    if any(test(call) for call in names.calls(node)):
+        return True
+    for name in _own_methods(node):
+        if name not in seen:
             seen.add(name)
             for helper in names.functions(method.owner.body, name):
                 if _reaches(method, helper.body, test, seen):

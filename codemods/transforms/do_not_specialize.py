@@ -256,7 +256,7 @@ def _append_element(
         return sequence.with_changes(elements=[cst.Element(entry)])
     *others, last = sequence.elements
     if isinstance(last.value, cst.SimpleString) and last.value.quote == "'":
-        entry = cst.SimpleString(f"'{entry.evaluated_value}'")
+        entry = cst.SimpleString(entry.value.replace('"', "'"))
     comma = last.comma
     if isinstance(comma, cst.Comma) and breaks(_opening(sequence)):
         between, closing = split(_closing(sequence), _opening(sequence))
@@ -269,9 +269,9 @@ def _append_element(
     # A tuple of one needs its comma, a longer one does not.
     lone = isinstance(sequence, cst.Tuple) and not others
     kept = comma if isinstance(comma, cst.Comma) and not lone else cst.MaybeSentinel.DEFAULT
-    between = cst.Comma(whitespace_after=SPACE)
+    spaced = cst.Comma(whitespace_after=SPACE)
     return sequence.with_changes(
-        elements=[*others, last.with_changes(comma=between), cst.Element(entry, comma=kept)]
+        elements=[*others, last.with_changes(comma=spaced), cst.Element(entry, comma=kept)]
     )
 
 

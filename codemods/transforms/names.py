@@ -36,7 +36,7 @@ def dotted(node: cst.BaseExpression | None) -> str | None:
 def statements(body: cst.BaseSuite | cst.Module) -> tuple[cst.BaseStatement, ...]:
     """The statements of a suite written as an indented block; none for one written on one line."""
     if isinstance(body, (cst.Module, cst.IndentedBlock)):
-        return tuple(body.body)  # type: ignore[arg-type]
+        return tuple(body.body)
     return ()
 
 
@@ -48,6 +48,9 @@ def walk(body: cst.BaseSuite | cst.Module) -> Iterator[cst.BaseStatement]:
             yield from walk(suite)
 
 
+_ARMS = (cst.If, cst.Else, cst.ExceptHandler, cst.ExceptStarHandler, cst.Finally, cst.MatchCase)
+
+
 def suites(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
     """The suites that a compound statement runs in its own scope, in source order."""
     if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
@@ -55,9 +58,7 @@ def suites(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
     for child in children(statement):
         if isinstance(child, cst.BaseSuite):
             yield child
-        elif isinstance(child, (cst.If, cst.Else, cst.ExceptHandler, cst.ExceptStarHandler)) or (
-            isinstance(child, (cst.Finally, cst.MatchCase))
-        ):
+        elif isinstance(child, _ARMS):
             yield from suites(child)
 
 
@@ -99,9 +100,12 @@ def assignments(body: cst.BaseSuite | cst.Module) -> Iterator[tuple[str, cst.Bas
                 for target in small.targets:
                     if isinstance(target.target, cst.Name):
                         yield target.target.value, small.value
-            elif isinstance(small, cst.AnnAssign) and small.value is not None:
-                if isinstance(small.target, cst.Name):
-                    yield small.target.value, small.value
+            elif (
+                isinstance(small, cst.AnnAssign)
+                and small.value is not None
+                and isinstance(small.target, cst.Name)
+            ):
+                yield small.target.value, small.value
 
 
 def functions(body: cst.BaseSuite | cst.Module, name: str) -> tuple[cst.FunctionDef, ...]:
@@ -119,7 +123,7 @@ def classes(body: cst.BaseSuite | cst.Module) -> Iterator[cst.ClassDef]:
 
 
 def calls(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> Iterator[cst.Call]:
-    """Calls that run when the nodes run: those inside nested definitions and lambdas are left out."""
+    """Calls that run when the nodes run: not those inside nested definitions and lambdas."""
     return (node for node in descend(nodes) if isinstance(node, cst.Call))
 
 

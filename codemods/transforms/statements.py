@@ -8,8 +8,10 @@ import libcst as cst
 
 from codemods.transforms import names
 
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
-def parse_statements(module: cst.Module, text: str) -> list[cst.BaseStatement]:
+
+def parse_statements(module: cst.Module, text: str) -> list[Statement]:
     """Statements written with four-space indents and LF, as they read in `module`.
 
     Indents and line ends become the module's, inside of strings too.
@@ -24,7 +26,7 @@ def parse_statements(module: cst.Module, text: str) -> list[cst.BaseStatement]:
     parsed = cst.parse_module(text, config=module.config_for_parsing)
     first, *rest = parsed.body
     first = first.with_changes(leading_lines=[*parsed.header, *first.leading_lines])
-    return [first, *rest]  # type: ignore[list-item]
+    return [first, *rest]
 
 
 def append(module: cst.Module, text: str, blank_lines: int = 2) -> cst.Module:
@@ -65,8 +67,7 @@ def _insert(
 def replace(module: cst.Module, by: Mapping[cst.CSTNode, cst.CSTNode]) -> cst.Module:
     """The module with some of its nodes replaced; only what leads to them is visited."""
     way = {node for target in by for node in path_to(module, target)}
-    changed = module.visit(_Replace(by, way))
-    return changed
+    return module.visit(_Replace(by, way))
 
 
 class _Replace(cst.CSTTransformer):
