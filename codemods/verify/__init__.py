@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.outcome import Plan
-from codemods.verify import isolated, lint, order, syntax
+from codemods.verify import gpu, isolated, lint, order
 from codemods.verify.proof import DEFAULT_TARGETS, Options, Proof, ProofStatus
 
 __all__ = ["DEFAULT_TARGETS", "PROOFS", "Options", "Proof", "ProofStatus", "proofs", "prove"]
 
-# In the order they run; `mypy` and `gpu` only when asked for.
-PROOFS = ("syntax", "lint", "mypy", "order", "keys", "compile", "result", "state", "gpu")
-OPTIONAL = frozenset({"mypy", "gpu"})
+# In the order they run; `mypy` and those of `gpu` only when asked for.
+PROOFS = ("syntax", "lint", "mypy", "order", "keys", "compile", "result", "state", *gpu.ROWS)
+OPTIONAL = frozenset({"mypy", *gpu.ROWS})
 # Under Triton's interpreter kernels run on the CPU; the others only look at them.
 INTERPRETED = frozenset({"result", "state"})
 
@@ -25,7 +25,7 @@ INTERPRETED = frozenset({"result", "state"})
 def proofs(options: Options) -> tuple[str, ...]:
     """The names of the rows that `prove` yields, in order."""
     wanted = {"mypy"} if options.mypy else set()
-    wanted |= {"gpu"} if options.gpu else set()
+    wanted |= set(gpu.ROWS) if options.gpu else set()
     return tuple(name for name in PROOFS if name not in OPTIONAL - wanted)
 
 
@@ -37,6 +37,9 @@ def prove(plan: Plan, options: Options) -> Iterator[Proof]:
 
 def _prove(name: str, plan: Plan, options: Options) -> Proof:
     if name == "syntax":
+        # Only here: a worker, which imports this package too, needs no parser of the recipe's.
+        from codemods.verify import syntax
+
         return syntax.prove(plan)
     if name == "lint":
         return lint.prove(plan)
@@ -44,8 +47,6 @@ def _prove(name: str, plan: Plan, options: Options) -> Proof:
         return lint.prove_types(plan, options.timeout)
     if name == "order":
         return order.prove(plan)
-    if name == "gpu":
-        from codemods.verify import gpu
-
-        return gpu.prove(plan, options)
+    if name in gpu.ROWS:
+        return gpu.prove(name, plan, options)
     return isolated.run_worker(name, name, plan, options, interpret=name in INTERPRETED)

@@ -41,6 +41,7 @@ class Engine:
     dcp: tuple[int, int] | None = None
     pcp: tuple[int, int] | None = None
     every_count: bool = False
+    device: str = "cpu"
 
     def __str__(self) -> str:
         sizes = "+".join(str(a) if a == b else f"{a}/{b}" for a, b in self.groups)
@@ -94,7 +95,7 @@ def supported(loaded: Loaded, engine: Engine) -> bool:
 
 
 def build(loaded: Loaded, engine: Engine) -> Any:
-    """The tree's MultiGroupBlockTable for the engine, on the CPU.
+    """The tree's MultiGroupBlockTable for the engine, on its device.
 
     Its signature has changed over the releases, so arguments go by name; where a fork's takes
     others, it gets BlockTables made the same way. Raises CannotRunError where those want an
@@ -142,7 +143,7 @@ def _known_arguments(engine: Engine) -> dict[str, Any]:
         "max_model_len": engine.max_model_len,
         "max_num_batched_tokens": engine.max_num_tokens,
         "pin_memory": False,
-        "device": torch.device("cpu"),
+        "device": torch.device(engine.device),
         "cp_kv_cache_interleave_size": engine.interleave,
     }
 
@@ -189,13 +190,17 @@ class Buffers:
 
 def buffers(engine: Engine, site: CallSite) -> Buffers:
     """Buffers of the engine's limits, of the call site's dtypes."""
-    import torch
-
     return Buffers(
-        torch.zeros(engine.max_num_reqs + 2, dtype=getattr(torch, site.query_start_loc.dtype)),
-        torch.zeros(engine.max_num_tokens + 1, dtype=getattr(torch, site.positions.dtype)),
+        _zeros(engine.max_num_reqs + 2, site.query_start_loc, engine),
+        _zeros(engine.max_num_tokens + 1, site.positions, engine),
         site,
     )
+
+
+def _zeros(length: int, passed: Passed, engine: Engine) -> Any:
+    import torch
+
+    return torch.zeros(length, dtype=getattr(torch, passed.dtype), device=engine.device)
 
 
 def _view(buffer: Any, passed: Passed, length: int) -> Any:
@@ -206,13 +211,12 @@ def _view(buffer: Any, passed: Passed, length: int) -> Any:
 
 def runner(loaded: Loaded, tables: Any, inputs: Buffers) -> RunnerStandIn:
     """What a warm-up is given: the engine's tables and the runner's own input buffers."""
-    import torch
-
     batch = RunnerStandIn(block_table=tables)
-    query_start_loc = RunnerStandIn(gpu=inputs.query_start_loc, cpu=inputs.query_start_loc.clone())
+    on_host = inputs.query_start_loc.cpu().clone()
+    query_start_loc = RunnerStandIn(gpu=inputs.query_start_loc, cpu=on_host)
     return RunnerStandIn(
         input_batch=batch,
-        device=torch.device("cpu"),
+        device=inputs.positions.device,
         positions=inputs.positions,
         query_start_loc=query_start_loc,
     )

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from codemods.outcome import EditName, Plan
@@ -26,6 +27,7 @@ from codemods.verify.subject import (
     import_name,
     imported_roots,
     in_force,
+    kernel_modules,
     pad_slot_id,
     parse,
     sides,
@@ -33,16 +35,24 @@ from codemods.verify.subject import (
 
 OLDEST_TRITON = (3, 6)
 HOW_TO_GET = "pip install 'vllm-codemods[verify]'"
+GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CC", "TRITON_LIBCUDA_PATH")
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TRITON_HIP_LLD_PATH")
 
 
 def run_worker(
-    name: str, module: str, plan: Plan, options: Options, *, interpret: bool = False
+    name: str,
+    module: str,
+    plan: Plan,
+    options: Options,
+    *,
+    interpret: bool = False,
+    device: str = "cpu",
 ) -> Proof:
     """One row from `python -m codemods.verify.<module>`.
 
-    `interpret` has Triton run kernels on the CPU. Whatever the worker does, a row comes back: a
-    time-out and a crash are rows that fail, a missing dependency is a skipped one.
+    `interpret` has Triton run kernels on the CPU; `device` is where the tree's tensors go. Whatever
+    the worker does, a row comes back: a time-out and a crash are rows that fail, a missing
+    dependency is a skipped one.
     """
     lacking = what_is_missing()
     if lacking is not None:
@@ -51,7 +61,9 @@ def run_worker(
         job = make_job(plan, options, Path(folder))
         if isinstance(job, str):
             return skipped(name, job)
-        return _run(name, module, job, options.timeout, Path(folder), interpret)
+        environment = _environment(Path(folder), interpret, device)
+        job = replace(job, device=device)
+        return replace(_run(name, module, job, options.timeout, environment), name=name)
 
 
 def what_is_missing() -> str | None:
@@ -103,6 +115,8 @@ def _side_files(side: Side, folder: Path) -> SideFiles | str:
     package = import_name(side)
     modules = {f"{package}.v1.worker.block_table": _copy(side, BLOCK_TABLE, block_table, folder)}
     roots = imported_roots(side, BLOCK_TABLE)
+    for name, relative in kernel_modules(side, package).items():
+        modules[name] = _copy(side, relative, side.read(relative) or b"", folder)
     warmup = side.read(WARMUP) if _has_warmup(side) else None
     if warmup is not None:
         modules[f"{package}.v1.worker.gpu.warmup"] = _copy(side, WARMUP, warmup, folder)
@@ -131,14 +145,14 @@ def _copy(side: Side, relative: str, source: bytes, folder: Path) -> str:
     return str(path)
 
 
-def _run(name: str, module: str, job: Job, timeout: float, folder: Path, interpret: bool) -> Proof:
+def _run(name: str, module: str, job: Job, timeout: float, environment: dict[str, str]) -> Proof:
     with subprocess.Popen(
         [sys.executable, "-m", f"codemods.verify.{module}"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=folder,
-        env=_environment(folder, interpret),
+        cwd=environment["TMPDIR"],
+        env=environment,
         encoding="utf-8",
         errors="replace",
         start_new_session=True,
@@ -158,19 +172,20 @@ def _run(name: str, module: str, job: Job, timeout: float, folder: Path, interpr
         return failed(name, f"its process ended with status {started.returncode}: {last[:300]}")
 
 
-def _environment(folder: Path, interpret: bool) -> dict[str, str]:
-    """No proxy, no GPU, no cache of the user's: what the tree's code sees of this machine."""
+def _environment(folder: Path, interpret: bool, device: str) -> dict[str, str]:
+    """No proxy, no cache of the user's, no GPU unless asked: what the tree's code sees here."""
     cache = folder / "triton-cache"
     cache.mkdir()
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    names = KEPT_VARIABLES if device == "cpu" else (*KEPT_VARIABLES, *GPU_VARIABLES)
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    hidden = dict.fromkeys(GPU_VARIABLES[:2], "") if device == "cpu" else {}
     return {
+        **hidden,
         **kept,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONWARNINGS": "ignore",
         "TMPDIR": str(folder),
-        "CUDA_VISIBLE_DEVICES": "",
-        "HIP_VISIBLE_DEVICES": "",
         "TRITON_CACHE_DIR": str(cache),
         "TRITON_INTERPRET": "1" if interpret else "0",
     }

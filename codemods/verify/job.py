@@ -40,13 +40,14 @@ class SideFiles:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is asked: the sides, how the runner calls, and the targets."""
+    """What a worker is asked: the sides, how the runner calls, the targets, and where to run."""
 
     before: SideFiles | None
     after: SideFiles
     call_sites: tuple[CallSite, ...]
     targets: tuple[str, ...]
     max_num_tokens: int
+    device: str = "cpu"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -65,6 +66,7 @@ class Job:
             ),
             targets=tuple(data["targets"]),
             max_num_tokens=data["max_num_tokens"],
+            device=data["device"],
         )
 
 
@@ -78,6 +80,7 @@ def serve(name: str, prove: Callable[[Job], Proof]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     job = Job.from_json(sys.stdin.read())
     try:
+        _require(job.device)
         row = prove(job)
     except CannotRunError as reason:
         row = skipped(name, str(reason))
@@ -86,6 +89,16 @@ def serve(name: str, prove: Callable[[Job], Proof]) -> None:
         row = failed(name, f"the tree's code raised {_told(error)}")
     json.dump(asdict(row), answer)
     answer.close()
+
+
+def _require(device: str) -> None:
+    """Raises CannotRunError where torch has no such device."""
+    if device == "cpu":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise CannotRunError("torch sees no GPU on this machine")
 
 
 def proof_from(text: str) -> Proof:

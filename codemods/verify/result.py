@@ -1,9 +1,12 @@
-"""Proof 6, in a process of its own: the kernel under Triton's interpreter gives the right slots."""
+"""Proof 6, in a process of its own: the kernel gives the right slots.
+
+Run by Triton's interpreter, or by a GPU where the job names one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -49,8 +52,8 @@ class Case:
 
 def prove(job: Job) -> Proof:
     figures: dict[str, int | float | str] = {}
-    before = None if job.before is None else _cases(job.before, figures)
-    after = _cases(job.after, figures)
+    before = None if job.before is None else _cases(job.before, job.device, figures)
+    after = _cases(job.after, job.device, figures)
     before = after if before is None else before
     figures["engines"] = len({case.engine for case in after})
     figures["batches"] = len(after)
@@ -68,7 +71,7 @@ def prove(job: Job) -> Proof:
     return passed(NAME, f"slots are {same}those of the NumPy reference, bit for bit", **figures)
 
 
-def _cases(files: SideFiles, figures: dict[str, int | float | str]) -> list[Case]:
+def _cases(files: SideFiles, device: str, figures: dict[str, int | float | str]) -> list[Case]:
     launches: list[Launch] = []
     with loaded(files) as tree, observed(launches.append):
         figures["stand_ins"] = tree.told
@@ -76,7 +79,7 @@ def _cases(files: SideFiles, figures: dict[str, int | float | str]) -> list[Case
             case
             for engine in result_engines()
             if supported(tree, engine)
-            for case in _run(tree, engine)
+            for case in _run(tree, replace(engine, device=device))
         ]
     if not launches:
         raise CannotRunError("compute_slot_mapping launches no Triton kernel in this tree")
@@ -91,20 +94,20 @@ def _run(tree: Loaded, engine: Engine) -> Iterator[Case]:
 
     random = np.random.default_rng(SEED)
     tables, inputs = build(tree, engine), buffers(engine, DOCUMENTED)
+    for table in tables.block_tables:
+        table.slot_mapping.gpu.fill_(UNWRITTEN)
     for _ in range(BATCHES):
         batch = random_batch(engine, capacity(tables, engine), random)
         for row in range(batch.num_reqs):
             tables.add_row(tuple([int(i) for i in ids[row]] for ids in batch.block_ids), row)
         tables.commit_block_table(batch.num_reqs)
-        for table in tables.block_tables:
-            table.slot_mapping.gpu.fill_(UNWRITTEN)
         inputs.query_start_loc[: batch.num_reqs + 1] = torch.from_numpy(batch.query_start_loc)
         inputs.positions[: len(batch.positions)] = torch.from_numpy(batch.positions)
         inputs.call(tables, batch.num_reqs, len(batch.positions))
         yield Case(
             engine,
             batch,
-            tuple(table.slot_mapping.gpu.numpy().copy() for table in tables.block_tables),
+            tuple(table.slot_mapping.gpu.cpu().numpy().copy() for table in tables.block_tables),
         )
         for row in range(batch.num_reqs):
             tables.clear_row(row)

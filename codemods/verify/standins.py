@@ -151,11 +151,13 @@ def buffer_class(source: str | None) -> tuple[type[Any], bool]:
 class _Buffer:
     """A host tensor, its NumPy view, and a second tensor that stands for the device's."""
 
-    def __init__(self, *size: int, dtype: Any, with_numpy: bool = True, **_: Any) -> None:
+    def __init__(
+        self, *size: int, dtype: Any, device: Any, with_numpy: bool = True, **_: Any
+    ) -> None:
         import torch
 
         self.cpu = torch.zeros(*size, dtype=dtype)
-        self.gpu = torch.zeros_like(self.cpu)
+        self.gpu = torch.zeros_like(self.cpu, device=device)
         if with_numpy:
             self.np = self.cpu.numpy()
 

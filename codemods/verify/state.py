@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -57,7 +57,8 @@ def prove(job: Job) -> Proof:
     figures: dict[str, int | float | str] = {"engines": len(ENGINES), "runs": 0, "launches": 0}
     with loaded(job.after) as tree:
         figures["stand_ins"] = tree.told
-        for engine in (engine for engine in ENGINES if supported(tree, engine)):
+        on_device = [replace(engine, device=job.device) for engine in ENGINES]
+        for engine in (engine for engine in on_device if supported(tree, engine)):
             for told, live, used in SITUATIONS:
                 for raises in (False, True):
                     changed, launches = _run(tree, engine, live, used, raises, job.call_sites[0])
@@ -126,7 +127,7 @@ def snapshot(tables: Any) -> Snapshot:
     return Snapshot(
         counts=tuple(np.array(table.num_blocks_per_row, copy=True) for table in groups),
         host=tuple(table.block_table.cpu.numpy().copy() for table in groups),
-        device=tuple(table.block_table.gpu.numpy().copy() for table in groups),
+        device=tuple(table.block_table.gpu.cpu().numpy().copy() for table in groups),
         pointers=tuple(
             buffer.data_ptr()
             for table in groups
@@ -136,8 +137,16 @@ def snapshot(tables: Any) -> Snapshot:
             random.getstate(),
             str(np.random.get_state(legacy=False)),
             tuple(torch.get_rng_state().tolist()),
+            _of_the_gpu(groups[0].block_table.gpu.device),
         ),
     )
+
+
+def _of_the_gpu(device: Any) -> tuple[int, ...]:
+    """A GPU's random state; nothing for the CPU, whose state is torch's own."""
+    import torch
+
+    return () if device.type == "cpu" else tuple(torch.cuda.get_rng_state(device).tolist())
 
 
 def differences(before: Snapshot, after: Snapshot) -> Iterator[str]:
@@ -159,7 +168,7 @@ def differences(before: Snapshot, after: Snapshot) -> Iterator[str]:
                     f"changes block {column} of row {row}, group {group}, on the {place}: "
                     f"{old[row, column]} to {new[row, column]}"
                 )
-    names = ("Python's", "NumPy's", "torch's")
+    names = ("Python's", "NumPy's", "torch's", "the GPU's")
     for name, one, other in zip(names, before.random, after.random, strict=True):
         if one != other:
             yield f"moves {name} random state"

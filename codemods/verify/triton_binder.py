@@ -55,7 +55,10 @@ def intercepted(on_launch: Callable[[Launch], object]) -> Iterator[None]:
 
 @contextmanager
 def observed(before_launch: Callable[[Launch], object]) -> Iterator[None]:
-    """Show every launch under the interpreter to `before_launch`, which may raise, then run it."""
+    """Show every launch to `before_launch`, which may raise, then run it.
+
+    Under the interpreter or on a GPU, whichever the process runs kernels on.
+    """
 
     def both(run: Callable[..., object]) -> Callable[[Launch], object]:
         def launch(this: Launch) -> object:
@@ -67,6 +70,7 @@ def observed(before_launch: Callable[[Launch], object]) -> Iterator[None]:
     with (
         _scalars_as_new_numpy_wants(),
         _replaced("triton.runtime.interpreter", "InterpretedFunction", both),
+        _replaced("triton.runtime.jit", "JITFunction", both),
     ):
         yield
 
