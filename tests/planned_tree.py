@@ -162,6 +162,20 @@ def fail_at(step: int, error: int, *, lasting: bool) -> Callable[[int, str], Non
     return before_call
 
 
+def kill_after_renames(tree: PlannedTree, renames: int) -> None:
+    """Leave the tree as a kill leaves it that comes after so many files were replaced."""
+    done = 0
+
+    def before_call(_seen: int, name: str) -> None:
+        nonlocal done
+        if name == "unlink" or (name == "replace" and done == renames):
+            os.kill(os.getpid(), signal.SIGKILL)
+        done += name == "replace"
+
+    assert in_child(lambda: write(tree.plan), before_call) == -signal.SIGKILL
+    assert len(list(tree.root.rglob("*.old"))) == len(PATHS)
+
+
 def count_calls(tree: PlannedTree) -> int:
     """How many calls one write of the tree makes; the tree is put back."""
     reading, writing = os.pipe()

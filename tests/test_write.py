@@ -8,6 +8,8 @@ import signal
 import socket
 import stat
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +31,7 @@ from planned_tree import (
 
 from codemods.outcome import EditName, Outcome, Reason, Status
 from codemods.write import WriteFailed, pending, recover, write
+from codemods.write.journal import discard, locked
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 
@@ -90,6 +93,24 @@ def test_a_second_write_of_the_same_plan_is_refused_and_changes_nothing(tree: Pl
     write(tree.plan)
     assert "has changed since it was read" in refused(tree)
     assert tree.wholly() == "new"
+
+
+def test_all_that_a_restore_needs_is_on_disk_before_the_first_rename(
+    tree: PlannedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    with monkeypatch.context() as patch:
+        hook(patch.setattr, lambda _seen, name: order.append(name))
+        write(tree.plan)
+    steps = [name for name in order if name in ("fsync", "link", "replace", "unlink")]
+    journal, files = ["fsync", "fsync"], ["fsync", "link"] * 3
+    folders = ["fsync", "fsync"]
+    temporaries = ["unlink"] * 6
+    assert steps == [
+        *(*journal, *files, *folders),
+        *(*["replace"] * 3, *folders),
+        *(*temporaries, *folders, "unlink", "fsync"),
+    ]
 
 
 # What stays
@@ -385,18 +406,21 @@ def theirs() -> Iterator[PlannedTree]:
 
 
 def own(tree: PlannedTree, user: int) -> None:
+    if os.geteuid() != 0:
+        return
     for path in (tree.root, *tree.root.rglob("*")):
         os.chown(path, user, user)
 
 
 def as_user(user: int, action: Callable[[], None]) -> tuple[int, str]:
-    """Run `action` as another user; exit status and the line it failed with."""
+    """Run `action` as a user who is not root; exit status and the line it failed with."""
     reading, writing = os.pipe()
 
     def dropped() -> None:
-        os.setgroups([])
-        os.setgid(user)
-        os.setuid(user)
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
         try:
             action()
         except WriteFailed as failure:
@@ -409,7 +433,6 @@ def as_user(user: int, action: Callable[[], None]) -> tuple[int, str]:
         return code, pipe.read()
 
 
-@needs_root
 @pytest.mark.parametrize(
     ("closed", "mode", "said"),
     [
@@ -429,6 +452,7 @@ def test_without_permission_nothing_is_written(
     assert said in line
     assert "Permission denied" in line
     assert "nothing was written" in line
+    closed(theirs).chmod(0o755)
     assert theirs.wholly() == "old"
 
 
@@ -455,8 +479,6 @@ def test_another_user_can_see_that_a_write_was_interrupted(theirs: PlannedTree) 
 
 
 def test_while_another_apply_holds_the_tree_nothing_is_written(tree: PlannedTree) -> None:
-    from codemods.write.journal import locked
-
     with locked(tree.root):
         assert "another apply is at work" in refused(tree)
         assert pending(tree.root) is None
@@ -468,6 +490,38 @@ def test_a_lock_file_that_nobody_holds_does_not_hinder(tree: PlannedTree, conten
     assert pending(tree.root) is None
     write(tree.plan)
     assert tree.wholly() == "new"
+
+
+def test_a_write_at_work_is_not_taken_for_an_interrupted_one(
+    tree: PlannedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+
+    def look(_seen: int, name: str) -> None:
+        if name == "replace":
+            found.append(pending(tree.root))
+
+    with monkeypatch.context() as patch:
+        hook(patch.setattr, look)
+        write(tree.plan)
+    assert found == [None, None, None]
+    assert tree.wholly() == "new"
+
+
+def test_whoever_waited_for_the_lock_holds_a_journal_that_is_in_the_tree(tree: PlannedTree) -> None:
+    seen = []
+
+    def wait() -> None:
+        with locked(tree.root):
+            seen.append((tree.root / ".vllm-codemods-journal").exists())
+
+    waiting = threading.Thread(target=wait)
+    with locked(tree.root):
+        waiting.start()
+        time.sleep(0.1)
+        discard(tree.root)
+    waiting.join()
+    assert seen == [True]
 
 
 def test_of_several_at_once_one_writes_and_the_others_fail(tree: PlannedTree) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ import pytest
 from planned_tree import (
     PATHS,
     PlannedTree,
-    count_calls,
-    in_child,
-    kill_at,
+    kill_after_renames,
     planned_tree,
     tree_in_memory,
 )
@@ -32,17 +29,6 @@ TOKEN = "0123456789abcdef"
 def tree() -> Iterator[PlannedTree]:
     with tree_in_memory() as made:
         yield made
-
-
-def kill_after_renames(tree: PlannedTree, renames: int) -> None:
-    """Leave the tree as a kill leaves it that comes after so many files were replaced."""
-    for step in range(count_calls(tree), 0, -1):
-        in_child(lambda: write(tree.plan), kill_at(step, signal.SIGKILL))
-        done = sum(tree.files()[name] == tree.new[name] for name in PATHS)
-        if done == renames and len(list(tree.root.rglob("*.old"))) == len(PATHS):
-            return
-        tree.reset()
-    raise AssertionError("no such moment")
 
 
 def sha256(content: bytes) -> str:
@@ -141,6 +127,17 @@ def test_a_saved_original_that_was_tampered_with_is_not_put_back(tree: PlannedTr
         old.write_bytes(b"import os")
     recover(tree.root)
     assert tree.wholly() == "new"
+
+
+def test_a_prepared_file_that_was_tampered_with_is_not_put_in(tree: PlannedTree) -> None:
+    kill_after_renames(tree, 1)
+    tree.path(0).write_bytes(THEIRS)  # only forward would keep this
+    for new in tree.root.rglob("*.new"):
+        new.write_bytes(b"import os")
+    left = tree.content()
+    with pytest.raises(WriteFailed, match="neither undone nor completed"):
+        recover(tree.root)
+    assert tree.content() == left
 
 
 def test_reverting_the_files_by_hand_is_enough(tree: PlannedTree) -> None:
