@@ -64,9 +64,8 @@ def check(options: argparse.Namespace) -> int:
         sys.stdout.write(markdown(plan))
     else:
         sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
+    _stop_where_refused(plan)
     _stop_where_unmet(plan, options)
-    if plan.verdict is Verdict.REFUSED:
-        return REFUSED
     return WOULD_CHANGE if plan.verdict is Verdict.FIXABLE else NOTHING
 
 

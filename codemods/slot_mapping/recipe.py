@@ -24,25 +24,38 @@ from codemods.transforms.statements import line_of
 
 @dataclass
 class Result:
-    """What the edits came to so far; `after` maps a file's name to its old and new bytes."""
+    """What the edits came to so far; `after` maps a file's name to its old and new bytes.
 
+    Edits that are not wanted are looked at too, since others rest on what the tree has of them, but
+    change nothing.
+    """
+
+    wanted: frozenset[EditName]
     outcomes: list[Outcome] = field(default_factory=list)
+    present: set[EditName] = field(default_factory=set)
     after: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     edited: dict[str, list[EditName]] = field(default_factory=dict)
 
+    def add(self, outcome: Outcome) -> None:
+        if outcome.status is Status.PRESENT:
+            self.present.add(outcome.edit)
+        if outcome.edit in self.wanted:
+            self.outcomes.append(outcome)
+
     def change(self, edit: EditName, file: SourceFile, module: cst.Module) -> None:
+        if edit not in self.wanted:
+            return
         after = module.bytes
         if source.compiles(file.data) and not source.compiles(after):
             raise Refusal(Reason.UNPARSABLE, "the rewritten file would not parse", file.name)
         self.after[file.name] = (file.data, after)
         self.edited.setdefault(file.name, []).append(edit)
 
-    def status_of(self, edit: EditName) -> Status | None:
-        return next((one.status for one in self.outcomes if one.edit is edit), None)
-
     def in_force(self, edit: EditName) -> bool:
         """Whether an edit's effect is in the tree, or will be."""
-        return self.status_of(edit) in (Status.EDIT, Status.PRESENT)
+        return edit in self.present or any(
+            one.edit is edit and one.status is Status.EDIT for one in self.outcomes
+        )
 
     def changes(self) -> tuple[FileChange, ...]:
         return tuple(
@@ -53,21 +66,19 @@ class Result:
 
 def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
     """Decide every wanted edit; nothing is written."""
-    result = Result()
+    result = Result(wanted)
     try:
         launches, block_table = _launches(checkout)
     except Refusal as refusal:
-        result.outcomes = [refusal.outcome(edit) for edit in EditName if edit in wanted]
+        for edit in EditName:
+            result.add(refusal.outcome(edit))
         return result
     nothing = _nothing_to_do(launches, block_table)
     if nothing is not None or block_table is None:
         reason, detail = nothing or (Reason.NO_KERNEL, "")
         file = block_table.name if block_table else None
-        result.outcomes = [
-            Outcome(edit, Status.NOT_NEEDED, reason, detail, file)
-            for edit in EditName
-            if edit in wanted
-        ]
+        for edit in EditName:
+            result.add(Outcome(edit, Status.NOT_NEEDED, reason, detail, file))
         return result
 
     steps: dict[EditName, Callable[[], None]] = {
@@ -77,16 +88,12 @@ def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
         EditName.UNIT_TESTS: lambda: _unit_tests(result, checkout, block_table, launches),
     }
     for edit, step in steps.items():
-        if edit not in wanted:
-            continue
         try:
             step()
         except Refusal as refusal:
-            result.outcomes.append(refusal.outcome(edit))
+            result.add(refusal.outcome(edit))
         except RecursionError:
-            result.outcomes.append(
-                Refusal(Reason.UNPARSABLE, "it is nested too deeply").outcome(edit)
-            )
+            result.add(Refusal(Reason.UNPARSABLE, "it is nested too deeply").outcome(edit))
     return result
 
 
@@ -142,7 +149,7 @@ def _kernel(result: Result, launches: Launches) -> None:
     files = {one.file.name: one.file for one in launches.kernels}
     for name, module in modules.items():
         result.change(EditName.KERNEL, files[name], module)
-    result.outcomes.append(outcome)
+    result.add(outcome)
 
 
 def _warmup(
@@ -150,7 +157,7 @@ def _warmup(
 ) -> None:
     elsewhere = _called_from_elsewhere(checkout)
     if elsewhere is not None:
-        result.outcomes.append(elsewhere)
+        result.add(elsewhere)
         return
     file = SourceFile.read(checkout, warmup.MODULE)
     others = upstream.other_warmups(checkout)
@@ -159,7 +166,7 @@ def _warmup(
     )
     if file is not None and module is not None:
         result.change(EditName.WARMUP, file, module)
-    result.outcomes.append(outcome)
+    result.add(outcome)
 
 
 def _called_from_elsewhere(checkout: Checkout) -> Outcome | None:
@@ -190,7 +197,7 @@ def _worker(result: Result, checkout: Checkout) -> None:
     outcome, module = worker.edit(file, there)
     if module is not None:
         result.change(EditName.WORKER, file, module)
-    result.outcomes.append(outcome)
+    result.add(outcome)
 
 
 def _defines_function(checkout: Checkout) -> bool:
@@ -201,13 +208,15 @@ def _defines_function(checkout: Checkout) -> bool:
 def _unit_tests(
     result: Result, checkout: Checkout, block_table: SourceFile, launches: Launches
 ) -> None:
-    if _fixed_by_another_hand(result, checkout, block_table):
-        result.outcomes.append(
+    file = unit_tests.test_module(checkout)
+    if file is not None and _fixed_by_another_hand(result, checkout, block_table):
+        result.add(
             Outcome(
                 EditName.UNIT_TESTS,
                 Status.NOT_NEEDED,
                 Reason.ALREADY_PRESENT,
                 "the tree's warm-up is not the one that these tests are for",
+                file.name,
             )
         )
         return
@@ -221,19 +230,20 @@ def _unit_tests(
         if result.in_force(EditName.KERNEL)
         else []
     )
-    outcome, file, module = unit_tests.edit(
-        checkout,
+    outcome, module = unit_tests.edit(
+        file,
+        checkout.package_name,
         covered,
         warmup=result.in_force(EditName.WARMUP),
         worker=_worker_class(checkout) if result.in_force(EditName.WORKER) else None,
     )
     if file is not None and module is not None:
         result.change(EditName.UNIT_TESTS, file, module)
-    result.outcomes.append(outcome)
+    result.add(outcome)
 
 
 def _fixed_by_another_hand(result: Result, checkout: Checkout, block_table: SourceFile) -> bool:
-    if result.status_of(EditName.WARMUP) is not Status.PRESENT:
+    if EditName.WARMUP not in result.present:
         return False
     file = SourceFile.read(checkout, warmup.MODULE)
     return file is None or not warmup.is_ours(file, block_table)

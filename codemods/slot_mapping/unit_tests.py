@@ -126,15 +126,25 @@ _WORKER = """def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
 """
 
 
-def edit(
-    checkout: Checkout, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None
-) -> tuple[Outcome, SourceFile | None, cst.Module | None]:
-    """The outcome, the test module and its change.
+def test_module(checkout: Checkout) -> SourceFile | None:
+    """vLLM's test module beside the package; none where the tree is the package itself."""
+    return SourceFile.read(checkout, MODULE) if checkout.package != "." else None
 
-    `kernels` are (module, name) pairs of what the kernel edit covers; `warmup` and `worker` (the
-    class) say whether these edits are in force, so that no test stands for what is not there.
+
+def edit(
+    file: SourceFile | None,
+    package: str,
+    kernels: list[tuple[str, str]],
+    *,
+    warmup: bool,
+    worker: str | None,
+) -> tuple[Outcome, cst.Module | None]:
+    """The outcome and the changed test module.
+
+    `package` is the name that the tests import it by; `kernels` are (module, name) pairs of what
+    the kernel edit covers; `warmup` and `worker` (the class) say whether these edits are in force,
+    so that no test stands for what is not there.
     """
-    file = SourceFile.read(checkout, MODULE) if checkout.package != "." else None
     if file is None:
         return (
             Outcome(
@@ -143,7 +153,6 @@ def edit(
                 Reason.NO_TEST_MODULE,
                 f"the tree has no {EXPECTED}",
             ),
-            None,
             None,
         )
     if FUNCTION.encode() in file.data:
@@ -157,10 +166,15 @@ def edit(
                 file.data[: file.data.index(FUNCTION.encode())].count(b"\n") + 1,
             ),
             None,
-            None,
+        )
+    if not (kernels or warmup or worker):
+        raise Refusal(
+            Reason.NO_ANCHOR,
+            "the tests are for the other edits, and none of these is in the tree or asked for",
+            file.name,
         )
     module = file.module
-    text = _text(checkout.package_name, kernels, warmup=warmup, worker=worker)
+    text = _text(package, kernels, warmup=warmup, worker=worker)
     taken = [name for name in _defined(text) if names.functions(module, name)]
     if taken:
         raise Refusal(
@@ -179,11 +193,10 @@ def edit(
             EditName.UNIT_TESTS,
             Status.EDIT,
             Reason.ADDED,
-            f"{count} tests for the other edits",
+            f"{count} test{'s' * (count > 1)} for the other edits",
             file.name,
             code[: code.index(f"def {first}(")].count("\n") + 1,
         ),
-        file,
         changed,
     )
 
