@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import socket
 import stat
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -508,20 +507,21 @@ def test_a_write_at_work_is_not_taken_for_an_interrupted_one(
     assert tree.wholly() == "new"
 
 
-def test_whoever_waited_for_the_lock_holds_a_journal_that_is_in_the_tree(tree: PlannedTree) -> None:
-    seen = []
+def test_a_journal_removed_while_its_lock_was_taken_is_not_the_lock(
+    tree: PlannedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = fcntl.flock, []
 
-    def wait() -> None:
-        with locked(tree.root):
-            seen.append((tree.root / ".vllm-codemods-journal").exists())
+    def end_another_write_first(opened: int, how: int) -> None:
+        calls.append(how)
+        if len(calls) == 1:
+            discard(tree.root)
+        real(opened, how)
 
-    waiting = threading.Thread(target=wait)
+    monkeypatch.setattr(fcntl, "flock", end_another_write_first)
     with locked(tree.root):
-        waiting.start()
-        time.sleep(0.1)
-        discard(tree.root)
-    waiting.join()
-    assert seen == [True]
+        assert (tree.root / ".vllm-codemods-journal").exists()
+    assert len(calls) == 2
 
 
 def test_of_several_at_once_one_writes_and_the_others_fail(tree: PlannedTree) -> None:
