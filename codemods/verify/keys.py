@@ -99,10 +99,10 @@ def _verdict(job: Job, after: list[Keys], figures: dict[str, int | float | str])
                 **figures,
             )
     figures["keys_only_warmup"] = max(len(keys.warmup - keys.requests) for keys in after)
-    told = f"up to {figures['keys_before']} before, " if "keys_before" in figures else ""
+    told = f"up to {figures['keys_before']} before and " if "keys_before" in figures else ""
     return passed(
         NAME,
-        f"keys that requests meet in a KV cache group: {told}1 after, the one the warm-up compiles",
+        f"requests of a KV cache group meet {told}1 key now, which the warm-up compiles",
         **figures,
     )
 
