@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 
 import libcst as cst
 
@@ -40,12 +40,16 @@ def statements(body: cst.BaseSuite | cst.Module) -> tuple[cst.BaseStatement, ...
     return ()
 
 
-def walk(body: cst.BaseSuite | cst.Module) -> Iterator[cst.BaseStatement]:
+@lru_cache(maxsize=512)
+def walk(body: cst.BaseSuite | cst.Module) -> tuple[cst.BaseStatement, ...]:
     """A suite's statements and those of the if, try, with and loops in it, not of definitions."""
+    found: list[cst.BaseStatement] = []
     for statement in statements(body):
-        yield statement
-        for suite in suites(statement):
-            yield from walk(suite)
+        found.append(statement)
+        if not isinstance(statement, cst.SimpleStatementLine):
+            for suite in suites(statement):
+                found += walk(suite)
+    return tuple(found)
 
 
 _ARMS = (cst.If, cst.Else, cst.ExceptHandler, cst.ExceptStarHandler, cst.Finally, cst.MatchCase)
@@ -62,8 +66,13 @@ def suites(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
             yield from suites(child)
 
 
-def imports(body: cst.BaseSuite | cst.Module) -> Iterator[Imported]:
+@lru_cache(maxsize=512)
+def imports(body: cst.BaseSuite | cst.Module) -> tuple[Imported, ...]:
     """Every name that the imports of a scope bind."""
+    return tuple(_imports(body))
+
+
+def _imports(body: cst.BaseSuite | cst.Module) -> Iterator[Imported]:
     for statement in walk(body):
         if not isinstance(statement, cst.SimpleStatementLine):
             continue
@@ -73,8 +82,9 @@ def imports(body: cst.BaseSuite | cst.Module) -> Iterator[Imported]:
             elif isinstance(small, cst.Import):
                 for alias in small.names:
                     module = dotted(alias.name) or ""
-                    local = alias.evaluated_alias or module.split(".")[0]
-                    yield Imported(local, module, None)
+                    # Without an alias, `import a.b` binds `a`.
+                    bound = module if alias.asname else module.split(".")[0]
+                    yield Imported(alias.evaluated_alias or bound, bound, None)
 
 
 def _from_import(node: cst.ImportFrom) -> Iterator[Imported]:
