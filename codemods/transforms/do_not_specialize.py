@@ -15,7 +15,8 @@ from enum import Enum
 import libcst as cst
 
 from codemods.transforms import names
-from codemods.transforms.layout import NOTHING, SPACE, breaks, line_break, split
+from codemods.transforms.arguments import Fit, append_argument, append_element
+from codemods.transforms.layout import NOTHING
 
 KEYWORD = "do_not_specialize"
 
@@ -90,14 +91,27 @@ class AddDoNotSpecialize(cst.CSTTransformer):
         width: int = 88,
     ) -> None:
         super().__init__()
-        self._module = module
-        self.width = width
+        self._step = module.default_indent
+        self._fit = Fit(module, width)
         self.kernel = kernel
         self.parameter = parameter
         self.definitions = definitions
         self.merges: list[Merge] = []
         self._jit = JitNames.of(module)
-        self._constants = dict(names.assignments(module))
+        self._constants = _constants(module)
+        self._indent = ""
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self._indent += self._indent_of(node)
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        self._indent = self._indent.removesuffix(self._indent_of(original_node))
+        return updated_node
+
+    def _indent_of(self, block: cst.IndentedBlock) -> str:
+        return self._step if block.indent is None else block.indent
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         return False
@@ -116,14 +130,14 @@ class AddDoNotSpecialize(cst.CSTTransformer):
             (
                 index
                 for index, parameter in enumerate(parameters(original_node))
-                if parameter.name.value == self.parameter
+                if parameter.name.value == self.parameter and not is_constexpr(parameter)
             ),
             None,
         )
         if position is None:
             return updated_node
         decorators = [
-            self._fit(self._decorate(decorator, position))
+            self._decorate(decorator, position)
             if self._jit.is_jit(decorator.decorator)
             else decorator
             for decorator in updated_node.decorators
@@ -134,38 +148,22 @@ class AddDoNotSpecialize(cst.CSTTransformer):
         target = decorator.decorator
         if not isinstance(target, cst.Call):
             self.merges.append(Merge.ADDED)
-            return decorator.with_changes(decorator=cst.Call(func=target, args=[self._argument()]))
+            called = cst.Call(func=target, args=[self._argument()])
+            return self._fit.decorator(decorator.with_changes(decorator=called), self._indent)
         existing = next((arg for arg in target.args if _is_keyword(arg, KEYWORD)), None)
         if existing is not None:
             value, merge = self._merge(existing.value, position)
             self.merges.append(merge)
-            return decorator.with_deep_changes(existing, value=value)
+            if merge is not Merge.MERGED:
+                return decorator
+            grown = decorator.with_deep_changes(existing, value=value)
+            return self._fit.decorator(grown, self._indent)
         if any(arg.star for arg in target.args):
             self.merges.append(Merge.UNKNOWN)
             return decorator
         self.merges.append(Merge.ADDED)
-        return decorator.with_changes(decorator=_append_argument(target, self._argument()))
-
-    def _fit(self, decorator: cst.Decorator) -> cst.Decorator:
-        """Break a decorator that has become longer than a line, as ruff and black would."""
-        code = self._module.code_for_node(decorator.with_changes(leading_lines=[]))
-        call = decorator.decorator
-        if len(code.splitlines()) != 1 or len(code.rstrip()) <= self.width:
-            return decorator
-        if not isinstance(call, cst.Call):
-            return decorator
-        *others, last = call.args
-        step = len(self._module.default_indent)
-        spread = [*others, last.with_changes(whitespace_after_arg=line_break(0))]
-        inside = sum(len(self._module.code_for_node(arg)) for arg in call.args)
-        if step + inside > self.width:
-            between = cst.Comma(whitespace_after=line_break(step))
-            closing = cst.Comma(whitespace_after=line_break(0))
-            spread = [*(arg.with_changes(comma=between) for arg in others)]
-            spread.append(last.with_changes(comma=closing))
-        return decorator.with_changes(
-            decorator=call.with_changes(whitespace_before_args=line_break(step), args=spread)
-        )
+        called = append_argument(target, self._argument(), self._step)
+        return self._fit.decorator(decorator.with_changes(decorator=called), self._indent)
 
     def _argument(self) -> cst.Arg:
         return cst.Arg(
@@ -186,7 +184,7 @@ class AddDoNotSpecialize(cst.CSTTransformer):
         if self.parameter in entries or position in entries:
             return value, Merge.PRESENT
         if isinstance(value, (cst.List, cst.Tuple)):
-            return _append_element(value, self._entry()), Merge.MERGED
+            return append_element(value, self._entry(), self._step), Merge.MERGED
         starred = cst.StarredElement(value)
         return cst.List([starred, cst.Element(self._entry())]), Merge.MERGED
 
@@ -221,78 +219,9 @@ def _is_keyword(argument: cst.Arg, keyword: str) -> bool:
     return argument.keyword is not None and argument.keyword.value == keyword
 
 
-def _append_argument(call: cst.Call, argument: cst.Arg) -> cst.Call:
-    """A call with one argument more, laid out as its last one is."""
-    if not call.args:
-        return call.with_changes(args=[argument])
-    *others, last = call.args
-    if isinstance(last.comma, cst.Comma) and breaks(call.whitespace_before_args):
-        # One argument a line with a trailing comma: ours gets a line and a comma too.
-        between, closing = split(last.comma.whitespace_after, call.whitespace_before_args)
-        return call.with_changes(
-            args=[
-                *others,
-                last.with_changes(comma=last.comma.with_changes(whitespace_after=between)),
-                argument.with_changes(comma=cst.Comma(whitespace_after=closing)),
-            ]
-        )
-    return call.with_changes(
-        args=[
-            *others,
-            last.with_changes(
-                comma=cst.Comma(whitespace_after=SPACE),
-                whitespace_after_arg=NOTHING,
-            ),
-            argument.with_changes(whitespace_after_arg=last.whitespace_after_arg),
-        ]
-    )
-
-
-def _append_element(
-    sequence: cst.List | cst.Tuple, entry: cst.SimpleString
-) -> cst.List | cst.Tuple:
-    """A list or tuple with one element more, laid out and quoted as its last one is."""
-    if not sequence.elements:
-        return sequence.with_changes(elements=[cst.Element(entry)])
-    *others, last = sequence.elements
-    if isinstance(last.value, cst.SimpleString) and last.value.quote == "'":
-        entry = cst.SimpleString(entry.value.replace('"', "'"))
-    comma = last.comma
-    if isinstance(comma, cst.Comma) and breaks(_opening(sequence)):
-        between, closing = split(_closing(sequence), _opening(sequence))
-        elements = [
-            *others,
-            last.with_changes(comma=comma.with_changes(whitespace_after=between)),
-            cst.Element(entry, comma=cst.Comma()),
-        ]
-        return _closed_by(sequence.with_changes(elements=elements), closing)
-    # A tuple of one needs its comma, a longer one does not.
-    lone = isinstance(sequence, cst.Tuple) and not others
-    kept = comma if isinstance(comma, cst.Comma) and not lone else cst.MaybeSentinel.DEFAULT
-    spaced = cst.Comma(whitespace_after=SPACE)
-    return sequence.with_changes(
-        elements=[*others, last.with_changes(comma=spaced), cst.Element(entry, comma=kept)]
-    )
-
-
-def _opening(sequence: cst.List | cst.Tuple) -> cst.BaseParenthesizableWhitespace:
-    if isinstance(sequence, cst.List):
-        return sequence.lbracket.whitespace_after
-    return sequence.lpar[0].whitespace_after if sequence.lpar else NOTHING
-
-
-def _closing(sequence: cst.List | cst.Tuple) -> cst.BaseParenthesizableWhitespace:
-    if isinstance(sequence, cst.List):
-        return sequence.rbracket.whitespace_before
-    return sequence.rpar[0].whitespace_before if sequence.rpar else NOTHING
-
-
-def _closed_by(
-    sequence: cst.List | cst.Tuple, closing: cst.BaseParenthesizableWhitespace
-) -> cst.List | cst.Tuple:
-    if isinstance(sequence, cst.List):
-        return sequence.with_changes(
-            rbracket=sequence.rbracket.with_changes(whitespace_before=closing)
-        )
-    *others, last = sequence.rpar
-    return sequence.with_changes(rpar=[*others, last.with_changes(whitespace_before=closing)])
+def _constants(module: cst.Module) -> dict[str, cst.BaseExpression]:
+    """What a module's names stand for, where they are assigned once."""
+    found: dict[str, list[cst.BaseExpression]] = {}
+    for name, value in names.assignments(module):
+        found.setdefault(name, []).append(value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}

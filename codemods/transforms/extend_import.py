@@ -150,14 +150,14 @@ def _on_one_line(aliases: Sequence[cst.ImportAlias]) -> list[cst.ImportAlias]:
 def _broken(node: cst.ImportFrom) -> cst.ImportFrom:
     assert not isinstance(node.names, cst.ImportStar)
     *others, last = node.names
-    between = cst.Comma(whitespace_after=line_break(4))
+    between = cst.Comma(whitespace_after=line_break(" " * 4))
     return node.with_changes(
-        lpar=cst.LeftParen(whitespace_after=line_break(4)),
+        lpar=cst.LeftParen(whitespace_after=line_break(" " * 4)),
         names=[
             *(alias.with_changes(comma=between) for alias in others),
             last.with_changes(comma=cst.Comma()),
         ],
-        rpar=cst.RightParen(whitespace_before=line_break(0)),
+        rpar=cst.RightParen(whitespace_before=line_break("")),
     )
 
 

@@ -35,6 +35,12 @@ def bare(space: cst.ParenthesizedWhitespace) -> cst.ParenthesizedWhitespace:
     )
 
 
-def line_break(columns: int) -> cst.ParenthesizedWhitespace:
-    """A line end and `columns` spaces."""
-    return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(" " * columns))
+def line_break(indent: str) -> cst.ParenthesizedWhitespace:
+    """A line end, the indent of the statement, and `indent` more."""
+    return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(indent))
+
+
+def deeper(space: cst.ParenthesizedWhitespace, indent: str) -> cst.ParenthesizedWhitespace:
+    """The same white space with its last line indented by `indent` more."""
+    last = cst.SimpleWhitespace(space.last_line.value + indent)
+    return space.with_changes(last_line=last)
