@@ -106,18 +106,20 @@ def record(tree: str, package: str) -> Record:
 
 def starts(engine: Engine, out: Record, seen: list[str]) -> None:
     group = engine.module("distributed").get_pp_group()
-    for v2, last, pooling, eager, small in product((False, True), repeat=5):
-        settings = {"v2": v2, "last": last, "pooling": pooling, "eager": eager, "small": small}
+    every = [(*values, False) for values in product((False, True), repeat=4)]
+    narrow = [(False, last, False, False, True) for last in (False, True)]
+    for values in every + narrow:
+        settings = dict(zip(("v2", "last", "pooling", "eager", "small"), values, strict=True))
         name = " ".join(word for word, is_so in settings.items() if is_so)
         engine.quiet()
         seen.clear()
-        group.is_last_rank = last
-        limits = {"max_num_seqs": 1, "max_num_batched_tokens": 1} if small else {}
+        group.is_last_rank = settings["last"]
+        limits = {"max_num_seqs": 1, "max_num_batched_tokens": 1} if settings["small"] else {}
         worker = engine.worker(
-            pooling=pooling,
-            eager=eager,
+            pooling=settings["pooling"],
+            eager=settings["eager"],
             limits=limits,
-            **({"use_v2_model_runner": True} if v2 else {}),
+            **({"use_v2_model_runner": True} if settings["v2"] else {}),
         )
         worker.compile_or_warm_up_model()
         out.launches[name] = list(seen)

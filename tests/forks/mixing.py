@@ -133,8 +133,8 @@ def replaced(name: str) -> Change:
     """One of the replacements of that name, wherever the old text stands."""
 
     def change(text: str, pick: Pick) -> str:
-        pair = pick(MIXES["replace"][name])
-        made = text.replace(pair["old"], pair["new"])
+        place = pick(MIXES["replace"][name])
+        made = text.replace(place["old"], pick(place["new"]))
         return made if _parses(made) else text
 
     return change

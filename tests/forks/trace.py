@@ -9,14 +9,19 @@ from __future__ import annotations
 import builtins
 import contextlib
 from dataclasses import dataclass
+from functools import lru_cache
+from inspect import iscoroutine
 from itertools import product
-from types import FunctionType, SimpleNamespace
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
 METHOD = "compile_or_warm_up_model"
 OURS = "warmup_v1_slot_mapping_kernel"
 STEPS = ("_dummy_sampler_run", "_dummy_pooler_run", ".warmup_kernels")
 REAL = ("typing", "contextlib", "__future__", "collections.abc", "dataclasses", "abc", "enum")
+# What the mixes rename: the attributes that mean V2, and the runner.
+V2_NAMES = ("use_v2_model_runner", "use_v2")
+RUNNER_NAMES = ("model_runner", "runner")
 FLAGS = ("v2", "last", "pooling", "eager", "other")
 
 
@@ -81,7 +86,7 @@ def run(source: bytes, settings: Settings) -> list[str] | None:
 
     names = {"__builtins__": {**vars(builtins), "__import__": load}, "__name__": "worker"}
     try:
-        exec(compile(source, "worker", "exec"), names)
+        exec(_code(source), names)
         worker = object.__new__(names["Worker"])  # type: ignore[call-overload]
         method = getattr(worker, METHOD)
     except Exception:
@@ -89,25 +94,35 @@ def run(source: bytes, settings: Settings) -> list[str] | None:
     _settle(worker, events, settings)
     events.clear()
     try:
-        method()
+        ended = method()
     except Exception as error:
         events.append(f"raised {type(error).__name__}")
     else:
         events.append("returned")
+        if iscoroutine(ended):
+            ended.close()
+            return None
     return events
+
+
+@lru_cache(maxsize=8)
+def _code(source: bytes) -> CodeType:
+    return compile(source, "worker", "exec")
 
 
 def _settle(worker: Any, events: list[str], settings: Settings) -> None:
     def stand(path: str) -> Stand:
         return Stand(path, events, settings)
 
-    with contextlib.suppress(AttributeError):
-        worker.use_v2_model_runner = settings.v2
+    for name in V2_NAMES:
+        with contextlib.suppress(AttributeError):
+            setattr(worker, name, settings.v2)
     worker.model_config = SimpleNamespace(seed=int(settings.other), enforce_eager=settings.eager)
     worker.scheduler_config = SimpleNamespace(max_num_seqs=4, max_num_batched_tokens=8)
     worker.compilation_config = SimpleNamespace(compile_sizes=[1], compilation_time=0.0)
     worker.observability_config = stand("observability")
-    worker.model_runner = stand("runner")
+    for name in RUNNER_NAMES:
+        setattr(worker, name, stand("runner"))
     worker.fork = stand("fork")
 
 

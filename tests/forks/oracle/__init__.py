@@ -57,11 +57,14 @@ def faults(
 
 
 def state_faults(
-    tree: Mapping[str, bytes], package: str = "vllm", hints: Hints = NONE
+    tree: Mapping[str, bytes],
+    package: str = "vllm",
+    hints: Hints = NONE,
 ) -> list[str]:
     """What a tree lacks of the fix, whoever put it in and in whatever arm."""
     parsed = Package.parse(tree, package)
-    return kernels.state_faults(parsed) + worker.state_faults(parsed, hints.monitors)
+    found = worker.state_faults(parsed, hints.monitors)
+    return kernels.state_faults(parsed) + found
 
 
 def affected(tree: Mapping[str, bytes], package: str = "vllm") -> bool:
@@ -71,3 +74,8 @@ def affected(tree: Mapping[str, bytes], package: str = "vllm") -> bool:
 
 def launched_names(tree: Mapping[str, bytes], package: str = "vllm") -> list[str]:
     return [kernel.name for kernel in kernels.launched(Package.parse(tree, package))]
+
+
+def worker_faults(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[str]:
+    """`faults` for the worker alone."""
+    return worker.faults(Package.parse(before, "vllm"), Package.parse(after, "vllm"), frozenset())

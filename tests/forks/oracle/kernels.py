@@ -54,10 +54,14 @@ def _meet(
     todo: list[tuple[Module, ast.AST]],
     found: list[Kernel],
 ) -> None:
-    place = package.follow(module, name)
-    if place is None:
-        return
-    where, known = place
+    # Both an import and its stand-in, as in `except ImportError: kernel = None`.
+    for where, known in package.meanings(module, name):
+        _meet_one(where, known, todo, found)
+
+
+def _meet_one(
+    where: Module, known: str, todo: list[tuple[Module, ast.AST]], found: list[Kernel]
+) -> None:
     function = where.functions.get(known)
     if function is None:
         todo += [(where, value) for value in where.constants.get(known, [])]

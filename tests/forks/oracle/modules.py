@@ -106,15 +106,15 @@ class Package:
         stem = dotted[len(self.name) + 1 :].replace(".", "/")
         return self.modules.get(stem + ".py") or self.modules.get(f"{stem}/__init__.py".lstrip("/"))
 
-    def follow(self, module: Module, name: str, seen: int = 0) -> tuple[Module, str] | None:
-        """The module of the package that defines what `name` is in `module`."""
-        if name in module.functions or name in module.classes or name in module.constants:
-            return module, name
+    def meanings(self, module: Module, name: str, seen: int = 0) -> list[tuple[Module, str]]:
+        """What the package defines that `name` can be in `module`, by module and name there."""
+        here = (module.functions, module.classes, module.constants)
+        found = [(module, name)] if any(name in names for names in here) else []
         origin = module.every_import.get(name)
         if origin is None or origin.name is None or seen > 8:
-            return None
+            return found
         home = self.module_at(origin.module)
-        return self.follow(home, origin.name, seen + 1) if home else None
+        return found + (self.meanings(home, origin.name, seen + 1) if home else [])
 
 
 @lru_cache(maxsize=256)

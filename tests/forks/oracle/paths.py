@@ -58,12 +58,14 @@ class Walk:
         v2: bool,
         monitors: frozenset[str],
         strict: bool,
+        flag: str,
     ) -> None:
         self.module = module
         self.methods = methods(owner)
         self.v2 = v2
         self.monitors = monitors
         self.strict = strict
+        self.flag = flag
         self.found: list[str] = []
         self.running: list[str] = []
         self.gate = _gate(self.methods)
@@ -188,9 +190,8 @@ class Walk:
 
     def truth(self, node: ast.expr) -> bool | None:
         """What a condition is for this runner; None when it can be either."""
-        if ast.unparse(node) == f"self.{FLAG}" or ast.unparse(node).startswith(
-            f"getattr(self, '{FLAG}'"
-        ):
+        written = ast.unparse(node)
+        if written == f"self.{self.flag}" or written.startswith(f"getattr(self, '{self.flag}'"):
             return self.v2
         if isinstance(node, ast.Constant):
             return bool(node.value)
@@ -303,6 +304,17 @@ def _gate(known: dict[str, ast.FunctionDef]) -> ast.If | None:
         # ast.walk goes breadth first, so the innermost comes last.
         return ifs[-1] if ifs else ast.If(ast.Constant(True), [], [])
     return None
+
+
+def flag_of(owner: ast.ClassDef) -> str:
+    """The attribute that means V2, by whatever name: the one whose arm calls warmup_kernels."""
+    for node in ast.walk(owner):
+        if not isinstance(node, ast.If) or not re.fullmatch(r"self\.\w+", ast.unparse(node.test)):
+            continue
+        calls = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Call)]
+        if any(ast.unparse(n.func) == "warmup_kernels" for n in calls):
+            return ast.unparse(node.test).removeprefix("self.")
+    return FLAG
 
 
 def _is_step(node: ast.AST) -> bool:

@@ -6,7 +6,7 @@ import ast
 import builtins
 from functools import lru_cache
 
-from .modules import Module, Package, methods
+from .modules import Module, Origin, Package, methods
 
 WARMUP = "v1/worker/gpu/warmup.py"
 BLOCK_TABLE = "v1/worker/block_table.py"
@@ -18,7 +18,7 @@ def faults(old: Package, new: Package) -> list[str]:
     before, after = old.modules.get(WARMUP), new.modules.get(WARMUP)
     if before is None or after is None:
         return ["no warm-up module"]
-    named = [n for n in ast.walk(after.tree) if getattr(n, "name", None) == NAME]
+    named = [n for n in after.outside if getattr(n, "name", None) == NAME]
     if len(named) != 1 or NAME not in after.functions:
         return [f"{len(named)} definitions of {NAME}"]
     if NAME in before.functions:
@@ -26,7 +26,8 @@ def faults(old: Package, new: Package) -> list[str]:
         return [] if _rest(before, before) == _rest(after, after) else ["the warm-up changed"]
     function = after.functions[NAME]
     found = list(_own_faults(ast.unparse(function)))
-    found += [f"{name} is not bound" for name in _free(function) if not after.bound(name)]
+    read = _free(function, after.imports.get("annotations"))
+    found += [f"{name} is not bound" for name in sorted(read) if not after.bound(name)]
     found += _binding_faults(function, new)
     if _rest(before, after) != _rest(after, before):
         found.append("the warm-up module changed by more than the function")
@@ -68,12 +69,14 @@ def _called(body: list[ast.stmt]) -> list[str]:
     return [n.func.attr for n in nodes if isinstance(n.func, ast.Attribute)]
 
 
-def _free(function: ast.FunctionDef) -> set[str]:
-    """Names that the function reads and does not bind itself."""
+def _free(function: ast.FunctionDef, lazy: Origin | None) -> set[str]:
+    """Names that the function reads and does not bind; annotations count unless they are lazy."""
     bound = {arg.arg for arg in function.args.args}
+    annotations = [arg.annotation for arg in function.args.args] if lazy else []
+    skipped = {id(part) for node in annotations if node for part in ast.walk(node)}
     read = set()
     for node in ast.walk(function):
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and id(node) not in skipped:
             (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
     return {name for name in read - bound if not hasattr(builtins, name)}
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import ast
 
 from .modules import Module, Package, methods
-from .paths import CALL, FLAG, METHOD, Walk
+from .paths import CALL, FLAG, METHOD, Walk, flag_of
 
 WORKER = "v1/worker/gpu_worker.py"
 WARMUP = "v1/worker/gpu/warmup.py"
 
 
 def faults(old: Package, new: Package, monitors: frozenset[str]) -> list[str]:
-    found = state_faults(new, monitors, strict=True)
-    if old.modules.get(WORKER) is not new.modules.get(WORKER) and (
-        _without_ours(old) != _without_ours(new)
-    ):
+    changed = old.modules.get(WORKER) is not new.modules.get(WORKER)
+    found = state_faults(new, monitors, strict=changed)
+    if changed and _without_ours(old) != _without_ours(new):
         found.append("the worker changed by more than the import and the call")
     if not _knows_v2(old) and _knows_v2(new):
         found.append(f"the worker has no {FLAG}")
+    if changed:
+        found += _argument_faults(new)
     return found
 
 
@@ -29,8 +30,9 @@ def state_faults(package: Package, monitors: frozenset[str], *, strict: bool = F
     if module is None or owner is None or METHOD not in methods(owner):
         return ["no Worker.compile_or_warm_up_model"]
     found = _import_faults(package, module, methods(owner))
-    for v2 in (False, True) if _mentions(owner, FLAG) else (False,):
-        walk = Walk(module, owner, v2, monitors, strict)
+    flag = flag_of(owner)
+    for v2 in (False, True) if _mentions(owner, flag) else (False,):
+        walk = Walk(module, owner, v2, monitors, strict, flag)
         found += walk.run()
     return sorted(set(found))
 
@@ -48,6 +50,19 @@ def _mentions(node: ast.AST, name: str) -> bool:
     )
 
 
+def _argument_faults(package: Package) -> list[str]:
+    """The call must name the runner that the method's own warm-up steps are made on."""
+    runners, given = set(), set()
+    for node in ast.walk(package.modules[WORKER].tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if ast.unparse(node.func).endswith(("._dummy_run", "._dummy_sampler_run")):
+            runners.add(ast.unparse(node.func).rpartition(".")[0])
+        elif ast.unparse(node.func) == CALL:
+            given |= {ast.unparse(argument) for argument in node.args}
+    return ["the call is given another runner"] if given - runners and runners else []
+
+
 def _import_faults(
     package: Package, module: Module, known: dict[str, ast.FunctionDef]
 ) -> list[str]:
@@ -60,7 +75,8 @@ def _import_faults(
         home = package.module_at(origin.module) if origin else None
         if origin is None or origin.name != CALL or home is None or home.path != WARMUP:
             return ["the call's name is not imported from the warm-up module"]
-        if any(isinstance(n.ctx, ast.Store) for n in calls):
+        arguments = [n.arg for n in ast.walk(function) if isinstance(n, ast.arg)]
+        if any(isinstance(n.ctx, ast.Store) for n in calls) or CALL in arguments:
             return ["the call's name is assigned to"]
         if CALL in module.functions or CALL in module.constants or CALL in module.classes:
             return ["the call's name is bound twice"]
@@ -84,10 +100,9 @@ class _Remover(ast.NodeTransformer):
         return None if _is_call(node) else node
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
-        if len(node.body) == 1 and _is_call(node.body[0]) and not node.orelse:
-            return None
+        ours = _is_call(node.body[-1]) and not node.orelse
         self.generic_visit(node)
-        return node
+        return None if ours and not node.body else node
 
 
 def _is_call(node: ast.stmt) -> bool:

@@ -1,0 +1,156 @@
+"""Each kind of fork: the verdict, the reasons, and the bytes that a person has agreed to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codemods.outcome import Reason, Verdict
+
+from . import oracle, table, trees
+from .judged import Judged, judged
+
+HINTS = oracle.Hints(frozenset({"watching.begin"}))
+NAMES = trees.names()
+
+
+@cache
+def result(name: str) -> Judged:
+    return judged(trees.fork(name).tree, HINTS)
+
+
+FIXABLE = [name for name in NAMES if trees.fork(name).expected["verdict"] == "fixable"]
+UNCHANGED = [name for name in NAMES if name not in FIXABLE]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_verdict_and_the_reasons_are_those_expected(name: str) -> None:
+    plan, expected = result(name).plan, trees.fork(name).expected
+    said = {
+        outcome.edit.value: {
+            "status": outcome.status.value,
+            "reason": outcome.reason.value,
+            "file": outcome.file,
+        }
+        for outcome in plan.outcomes
+    }
+    shown = {o.edit.value: (o.status.value, o.reason.value, o.detail) for o in plan.outcomes}
+    assert plan.verdict.value == expected["verdict"], shown
+    for edit in ("kernel", "warmup", "worker", "unit-tests"):
+        wanted = {k: v for k, v in expected.get(edit, {}).items() if k != "mentions"}
+        assert wanted.items() <= said[edit].items(), shown
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_detail_names_what_was_found(name: str) -> None:
+    plan, expected = result(name).plan, trees.fork(name).expected
+    details = {outcome.edit.value: outcome.detail for outcome in plan.outcomes}
+    assert all(details.values())
+    for word in expected.get("mentions", ()):
+        assert any(word in detail for detail in details.values()), details
+    for edit, detail in details.items():
+        for word in expected.get(edit, {}).get("mentions", ()):
+            assert word in detail
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_judge_finds_no_fault(name: str) -> None:
+    assert result(name).faults == (), result(name).diff
+
+
+@pytest.mark.parametrize("name", FIXABLE)
+def test_the_change_is_the_one_agreed_to(name: str) -> None:
+    assert result(name).diff == trees.fork(name).golden.decode("utf-8")
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_nothing_changes_where_nothing_is_to_be_done(name: str) -> None:
+    assert result(name).plan.changes == ()
+    assert trees.fork(name).golden == b""
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if result(n).plan.verdict is Verdict.REFUSED])
+def test_a_refusal_says_where_and_what_to_do(name: str) -> None:
+    for outcome in result(name).plan.refusals:
+        assert outcome.file is not None or outcome.reason is Reason.NO_WARMUP_MODULE
+        assert len(outcome.detail) > 20
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
+    """What each fixable tree does before and after, run on the CPU."""
+    pytest.importorskip("triton")
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("runs")
+    places: list[str] = []
+    for name in FIXABLE:
+        for side, tree in (("before", result(name).before), ("after", result(name).after)):
+            home = tree.write_to(folder / side / name) / tree.package
+            places += [str(home.parent), home.name]
+    script = Path(__file__).with_name("engine.py")
+    done = subprocess.run(
+        [sys.executable, str(script), *places],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    records = json.loads(done.stdout)
+    half = (
+        [places[i] for i in range(0, len(places), 4)],
+        [places[i] for i in range(2, len(places), 4)],
+    )
+    return {
+        name: (records[before], records[after])
+        for name, before, after in zip(FIXABLE, *half, strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", FIXABLE)
+def test_every_v1_start_launches_every_kernel_before_the_monitor(
+    name: str, runs: dict[str, tuple[Any, Any]]
+) -> None:
+    before, after = runs[name]
+    assert after["error"] == before["error"] == ""
+    fork = trees.fork(name).tree
+    wanted = set(oracle.launched_names(fork.inside, fork.package))
+    for start, launches in after["launches"].items():
+        own = list(before["launches"][start])
+        if "v2" in start.split() and b"use_v2_model_runner" in fork.inside[trees.WORKER]:
+            assert launches == own
+        elif "small" in start.split():
+            # One request at a time: the kernel for several can never be launched.
+            assert {"_compute_slot_mapping_kernel", "slot_mapping_kernel"} & set(launches)
+            assert not [launch for launch in launches if launch.startswith("!")]
+        else:
+            assert set(launches) == wanted, start
+
+
+@pytest.mark.parametrize("name", FIXABLE)
+def test_warming_up_leaves_no_trace_that_a_request_could_see(
+    name: str, runs: dict[str, tuple[Any, Any]]
+) -> None:
+    before, after = runs[name]
+    assert after["left"] == {}
+    assert after["live"] == before["live"] == {}
+    assert after["slots"] == before["slots"]
+
+
+def test_the_order_that_a_fork_asserts_still_holds(tmp_path: Path) -> None:
+    tree = result("12-order-asserted-elsewhere").after
+    path = tree.write_to(tmp_path) / "tests/v1/worker/test_warm_up_order.py"
+    names: dict[str, Any] = {"__file__": str(path), "__name__": "order"}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+    names["test_the_steps_keep_their_order"]()
+
+
+def test_the_page_says_what_the_tool_says() -> None:
+    assert table.PAGE.read_text(encoding="utf-8") == table.page({n: result(n) for n in NAMES})

@@ -1,0 +1,144 @@
+"""Real releases with one anchor at a time deleted, corrupted or doubled: right, or refused."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from codemods import release
+from codemods.outcome import Verdict
+
+from .judged import judged
+from .trees import BLOCK_TABLE, WARMUP, WORKER, Tree
+
+pytestmark = pytest.mark.network
+RELEASES = ("0.21.0", "0.26.0")
+FILES = ("__init__.py", "_version.py", BLOCK_TABLE, WORKER, WARMUP)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """One statement of a release, by its lines (from 1, both included) and its column."""
+
+    file: str
+    first: int
+    last: int
+    column: int
+    alone: bool
+
+
+@cache
+def sources(version: str) -> Tree:
+    try:
+        home = release.fetch(version) / "vllm"
+    except release.UnreachableError as error:
+        pytest.skip(f"no package index: {error}")
+    return Tree({f"vllm/{name}": (home / name).read_bytes() for name in FILES})
+
+
+def anchors(version: str) -> list[Anchor]:
+    """The statements that the recipe reads: imports, classes, methods, kernels, every step."""
+    tree = sources(version)
+    found = []
+    for file in (BLOCK_TABLE, WORKER, WARMUP):
+        for node, block in _statements(ast.parse(tree.inside[file])):
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            found.append(
+                Anchor(file, first, node.end_lineno or first, node.col_offset, len(block) == 1)
+            )
+    return found
+
+
+def _statements(module: ast.Module) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+    for node in module.body:
+        yield node, module.body
+        if isinstance(node, ast.ClassDef) and node.name in (
+            "Worker",
+            "BlockTable",
+            "MultiGroupBlockTable",
+        ):
+            for method in node.body:
+                yield method, node.body
+                if getattr(method, "name", "") in (
+                    "compile_or_warm_up_model",
+                    "compute_slot_mapping",
+                ):
+                    yield from _inner(method)
+
+
+def _inner(node: ast.AST) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+    for part in ("body", "orelse"):
+        block = getattr(node, part, [])
+        # The `if` of an `elif` has no lines of its own to take away.
+        elif_arm = part == "orelse" and len(block) == 1 and isinstance(block[0], ast.If)
+        for statement in block:
+            if not elif_arm:
+                yield statement, block
+            yield from _inner(statement)
+
+
+def without(tree: Tree, anchor: Anchor) -> Tree:
+    lines = tree.inside[anchor.file].split(b"\n")
+    kept = [b" " * anchor.column + b"pass"] if anchor.alone else []
+    return _joined(tree, anchor, [*lines[: anchor.first - 1], *kept, *lines[anchor.last :]])
+
+
+def twice(tree: Tree, anchor: Anchor) -> Tree:
+    lines = tree.inside[anchor.file].split(b"\n")
+    return _joined(
+        tree,
+        anchor,
+        [*lines[: anchor.last], *lines[anchor.first - 1 : anchor.last], *lines[anchor.last :]],
+    )
+
+
+def cut(tree: Tree, anchor: Anchor) -> Tree:
+    """The statement's first line loses its second half."""
+    lines = tree.inside[anchor.file].split(b"\n")
+    line = lines[anchor.first - 1]
+    lines[anchor.first - 1] = line[: anchor.column + (len(line) - anchor.column) // 2]
+    return _joined(tree, anchor, lines)
+
+
+def misspelt(tree: Tree, anchor: Anchor) -> Tree:
+    """Every name that the recipe could look for is another one, in this statement."""
+    lines = tree.inside[anchor.file].split(b"\n")
+    part = b"\n".join(lines[anchor.first - 1 : anchor.last])
+    for word in (b"warm", b"slot", b"jit", b"v2", b"num_tokens", b"Worker", b"Block", b"dummy"):
+        part = part.replace(word, word[::-1])
+    return _joined(tree, anchor, [*lines[: anchor.first - 1], part, *lines[anchor.last :]])
+
+
+def _joined(tree: Tree, anchor: Anchor, lines: list[bytes]) -> Tree:
+    return tree.edited(anchor.file, b"\n".join(lines))
+
+
+CHANGES = {"deleted": without, "doubled": twice, "cut": cut, "misspelt": misspelt}
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_release_as_it_is_gets_a_right_rewrite(version: str) -> None:
+    result = judged(sources(version))
+    assert result.plan.verdict is Verdict.FIXABLE
+    assert result.faults == (), result.diff
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("version", RELEASES)
+def test_one_anchor_gone_wrong_is_refused_or_still_right(version: str, change: str) -> None:
+    tree = sources(version)
+    wrong = {}
+    for anchor in anchors(version):
+        mutant = CHANGES[change](tree, anchor)
+        result = judged(mutant, again=False)
+        if result.faults:
+            wrong[f"{anchor.file}:{anchor.first}"] = (result.faults, result.diff)
+    assert wrong == {}
+
+
+def test_the_anchors_are_many() -> None:
+    assert len(anchors("0.21.0")) > 100

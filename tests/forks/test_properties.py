@@ -1,0 +1,121 @@
+"""Whatever a fork mixes, the rewrite is right by two judges, or not a byte changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from codemods.outcome import Verdict
+
+from . import oracle, trace, trees
+from .judged import Judged, judged
+from .mixing import BYTES, CHANGES
+from .profiles import examples
+from .trees import BLOCK_TABLE, WARMUP, WORKER, Tree
+
+HINTS = oracle.Hints(frozenset({"watching.begin"}))
+
+# Trees whose worker, tables and warm-up module have the shapes that the mixes look for.
+WORKERS = (
+    "00-monitor-in-triton-utils",
+    "07-else-with-if",
+    "08-earlier-if-on-the-flag",
+    "13-monitor-from-elsewhere",
+    "00-monitor-in-helper-method",
+    "05-engine-started-before-call",
+)
+TABLES = (
+    "00-monitor-in-triton-utils",
+    "01-several-launches",
+    "16-kernel-imported",
+    "00-monitor-in-utils",
+    "04-lists-a-constant",
+    "10-names-that-share-the-prefix",
+)
+ANY = tuple(name for name in trees.names() if name != "14-no-block-table")
+
+
+def mixed(data: st.DataObject, tree: Tree, file: str, count: int) -> Tree:
+    """The tree with up to `count` changes to one file, still in LF and UTF-8."""
+
+    def pick(options: Sequence[Any]) -> Any:
+        return options[data.draw(st.integers(0, len(options) - 1))]
+
+    text = tree.inside[file].decode()
+    for _ in range(data.draw(st.integers(1, count))):
+        text = pick(CHANGES[file])(text, pick)
+    return tree.edited(file, text.encode())
+
+
+def check(tree: Tree, *, again: bool = False) -> Judged:
+    result = judged(tree, HINTS, again=again)
+    note(f"{result.plan.verdict.value}: " + "; ".join(o.detail for o in result.plan.outcomes))
+    note(result.diff)
+    assert result.faults == ()
+    was, now = tree.inside.get(WORKER), result.after.inside.get(WORKER)
+    if was is not None and now is not None and was != now:
+        assert trace.faults(was, now, HINTS.monitors) == []
+    return result
+
+
+@examples(900)
+@given(st.data())
+def test_a_mixed_worker_is_right_or_refused(data: st.DataObject) -> None:
+    tree = trees.fork(data.draw(st.sampled_from(WORKERS))).tree
+    check(mixed(data, tree, WORKER, 4))
+
+
+@examples(700)
+@given(st.data())
+def test_a_mixed_block_table_is_right_or_refused(data: st.DataObject) -> None:
+    tree = trees.fork(data.draw(st.sampled_from(TABLES))).tree
+    check(mixed(data, tree, BLOCK_TABLE, 3))
+
+
+@examples(200)
+@given(st.data())
+def test_a_mixed_warm_up_module_is_right_or_refused(data: st.DataObject) -> None:
+    tree = trees.fork("00-monitor-in-triton-utils").tree
+    check(mixed(data, tree, WARMUP, 3), again=True)
+
+
+@examples(300)
+@given(st.data())
+def test_any_bytes_are_kept_or_refused(data: st.DataObject) -> None:
+    tree = trees.fork("00-monitor-in-triton-utils").tree
+    for file in (WORKER, BLOCK_TABLE, WARMUP):
+        if data.draw(st.booleans()):
+            tree = mixed(data, tree, file, 2)
+        form = BYTES[data.draw(st.sampled_from(sorted(BYTES)))]
+        tree = tree.edited(file, form(tree.inside[file].decode()))
+    check(tree, again=True)
+
+
+@examples(300)
+@given(st.data())
+def test_any_fork_mixed_everywhere_is_right_or_refused(data: st.DataObject) -> None:
+    tree = trees.fork(data.draw(st.sampled_from(ANY))).tree
+    for file in (WORKER, BLOCK_TABLE, WARMUP):
+        if file in tree.inside and b"\r" not in tree.inside[file]:
+            tree = mixed(data, tree, file, 2)
+    check(tree, again=True)
+
+
+def only(file: str, old: str, new: str) -> Tree:
+    tree = trees.fork("00-monitor-in-triton-utils").tree
+    text = tree.inside[file].decode()
+    assert old in text
+    return tree.edited(file, text.replace(old, new).encode())
+
+
+@pytest.mark.parametrize("place", range(60))
+def test_a_fixable_tree_is_not_refused_for_a_comment(place: int) -> None:
+    tree = trees.fork("00-monitor-in-triton-utils").tree
+    lines = tree.inside[WORKER].decode().splitlines(keepends=True)
+    lines.insert(place, "# a comment\n")
+    result = check(tree.edited(WORKER, "".join(lines).encode()))
+    assert result.plan.verdict is Verdict.FIXABLE
