@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from pathlib import Path
 from codemods.outcome import Tree
 
 WORKER = "v1/worker/gpu_worker.py"
+JOURNAL = ".vllm-codemods-journal"  # of an apply at work or killed, in the root
 BLOCK_TABLE = "v1/worker/block_table.py"
 MAX_FOLDERS = 50_000
 MAX_BYTES = 8 << 20
@@ -166,6 +166,8 @@ class Checkout:
     def _commit(self) -> str | None:
         if not (self.root / ".git").exists():
             return None
+        import subprocess
+
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
         try:
             done = subprocess.run(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codemods import report
-from codemods.checkout import AmbiguousPackage, Checkout, UsageError
+from codemods.checkout import JOURNAL, AmbiguousPackage, Checkout, UsageError
 from codemods.outcome import EditName, Outcome, Plan, Reason, Status, Tree, Verdict
 from codemods.plan import make_plan
 
@@ -78,6 +78,7 @@ def diff(options: argparse.Namespace) -> int:
         sys.stderr.write(report.table(plan, colour=_colour(sys.stderr)))
     _stop_where_refused(plan)
     _stop_where_unmet(plan, options)
+    _stop_where_unsound(plan)
     patch = _patch(plan, options)
     if options.output:
         try:
@@ -111,6 +112,7 @@ def apply(options: argparse.Namespace) -> int:
             plan = with_record(plan)
         if not plan.refusals:
             _stop_where_unmet(plan, options)
+        _stop_where_unsound(plan)
         if plan.refusals or not plan.changes:
             _show_applied(plan, options)
             _stop_where_refused(plan)
@@ -171,6 +173,14 @@ def verify(options: argparse.Namespace) -> int:
     return FAILED if any(proof.status is ProofStatus.FAIL for proof in done) else NOTHING
 
 
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for, which takes as long as parsing a file."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(f"{parser.prog} {report.version()}\n")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line as the README documents it."""
     top = argparse.ArgumentParser(
@@ -179,7 +189,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done or nothing to do, 1 would change or a proof fails, "
         "2 usage, 3 refused, 4 a write failed and was undone.",
     )
-    top.add_argument("--version", action="version", version=f"%(prog)s {report.version()}")
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(metavar="VERB", required=True)
 
     one = _verb(verbs, "check", check, "print what each edit would come to")
@@ -318,9 +328,14 @@ def _patch(plan: Plan, options: argparse.Namespace) -> bytes:
 
 
 def _stop_where_interrupted(root: Path) -> None:
-    from codemods.write.recovery import describe, pending
+    if not os.path.lexists(root / JOURNAL):
+        return
+    from codemods.write import WriteFailed, describe, pending
 
-    journal = pending(root)
+    try:
+        journal = pending(root)
+    except WriteFailed as error:
+        raise Stop(REFUSED, str(error)) from None
     if journal is not None:
         raise Stop(REFUSED, describe(journal))
 
@@ -337,6 +352,16 @@ def _stop_where_unmet(plan: Plan, options: argparse.Namespace) -> None:
         line = unmet(plan, Verdict(options.require))
         if line is not None:
             raise Stop(FAILED, line)
+
+
+def _stop_where_unsound(plan: Plan) -> None:
+    from codemods.transforms.source import compiles, survives_parsing
+
+    for change in plan.changes:
+        if not survives_parsing(change.before):
+            raise Stop(REFUSED, f"{change.path}: parsing it would change bytes outside the edit")
+        if compiles(change.before) and not compiles(change.after):
+            raise Stop(REFUSED, f"{change.path}: the rewritten file would not parse")
 
 
 def _stop_where_dirty(plan: Plan) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib import metadata
 from typing import Any
 
 from codemods.outcome import Outcome, Plan, Status
@@ -21,6 +19,8 @@ _RESET = "\033[0m"
 
 def version() -> str:
     """The installed distribution's version, "unknown" when it runs uninstalled."""
+    from importlib import metadata
+
     try:
         return metadata.version(NAME)
     except metadata.PackageNotFoundError:
@@ -43,6 +43,8 @@ def table(plan: Plan, *, colour: bool = False) -> str:
 
 def as_json(plan: Plan, **more: Any) -> str:
     """The plan in JSON, schema 1; `more` are keys of other verbs."""
+    import json
+
     document = {
         "schema": SCHEMA,
         "tool": {"name": NAME, "version": version()},

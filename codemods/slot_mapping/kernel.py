@@ -11,20 +11,23 @@ import libcst as cst
 
 from codemods.outcome import EditName, Outcome, Reason, Status
 from codemods.slot_mapping.launches import Kernel
-from codemods.slot_mapping.source_file import Refusal
+from codemods.slot_mapping.source_file import Edited, Refusal
 from codemods.transforms.do_not_specialize import (
     AddDoNotSpecialize,
     Merge,
     is_constexpr,
     parameters,
 )
-from codemods.transforms.statements import line_of, path_to
+from codemods.transforms.statements import line_of
 
 PARAMETER = "num_tokens"
 
 
-def edit(kernels: Sequence[Kernel]) -> tuple[Outcome, dict[str, cst.Module]]:
-    """The outcome and the files that change, by name; raises Refusal."""
+def edit(kernels: Sequence[Kernel]) -> dict[str, Edited]:
+    """What becomes of each file that defines a kernel, by name; raises Refusal.
+
+    They share one outcome; the file that it names comes first.
+    """
     touched = [kernel for kernel in kernels if any(map(_takes_parameter, kernel.definitions))]
     if not touched:
         raise _nothing_to_specialise(kernels)
@@ -32,9 +35,7 @@ def edit(kernels: Sequence[Kernel]) -> tuple[Outcome, dict[str, cst.Module]]:
     merges: dict[str, list[Merge]] = {}
     for kernel in touched:
         module = modules[kernel.file.name]
-        here = [k for k in touched if k.file.name == kernel.file.name and k.name == kernel.name]
-        definitions = _still_in(module, [d for k in here for d in k.definitions])
-        transformer = AddDoNotSpecialize(module, kernel.name, PARAMETER, definitions)
+        transformer = AddDoNotSpecialize(module, kernel.name, PARAMETER, kernel.definitions)
         modules[kernel.file.name] = module.visit(transformer)
         merges.setdefault(kernel.name, []).extend(transformer.merges)
         if Merge.UNKNOWN in transformer.merges:
@@ -55,7 +56,9 @@ def edit(kernels: Sequence[Kernel]) -> tuple[Outcome, dict[str, cst.Module]]:
             for merge in merges[kernel.name]
         )
     }
-    return _outcome(touched, merges), changed
+    outcome = _outcome(touched, merges)
+    order = sorted(changed, key=lambda name: name != outcome.file)
+    return {name: Edited(outcome, changed[name]) for name in order} or {"": Edited(outcome)}
 
 
 def _outcome(touched: Sequence[Kernel], merges: dict[str, list[Merge]]) -> Outcome:
@@ -73,12 +76,9 @@ def _outcome(touched: Sequence[Kernel], merges: dict[str, list[Merge]]) -> Outco
     else:
         status, reason = Status.EDIT, Reason.ADDED
         detail = f'do_not_specialize=["{PARAMETER}"] on {listed}'
-    line = _decorator_line(first)
+    present = status is Status.PRESENT
+    line = line_of(first.file.module, first.definitions[0]) if present else None
     return Outcome(EditName.KERNEL, status, reason, detail, first.file.name, line)
-
-
-def _decorator_line(kernel: Kernel) -> int:
-    return line_of(kernel.file.module, kernel.definitions[0])
 
 
 def _takes_parameter(definition: cst.FunctionDef) -> bool:
@@ -103,17 +103,3 @@ def _nothing_to_specialise(kernels: Sequence[Kernel]) -> Refusal:
         kernel.file.name,
         line,
     )
-
-
-def _still_in(
-    module: cst.Module, definitions: list[cst.FunctionDef]
-) -> tuple[cst.FunctionDef, ...]:
-    # Nodes that an earlier kernel's edit left alone are the same objects in the changed module.
-    kept = []
-    for definition in definitions:
-        try:
-            path_to(module, definition)
-        except ValueError:
-            continue
-        kept.append(definition)
-    return tuple(kept)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import libcst as cst
 
-from codemods.checkout import BLOCK_TABLE, Checkout
-from codemods.slot_mapping.source_file import SourceFile
+from codemods.checkout import Checkout
+from codemods.slot_mapping.source_file import SourceFile, Sources
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import JitNames
 
@@ -39,7 +40,7 @@ class Launches:
     method: cst.FunctionDef | None = None
 
 
-def find(checkout: Checkout, block_table: SourceFile) -> Launches:
+def find(sources: Sources, block_table: SourceFile) -> Launches:
     """Follow the method through its class, its module and the package's own imports."""
     owner = _class(block_table.module)
     if owner is None:
@@ -47,7 +48,7 @@ def find(checkout: Checkout, block_table: SourceFile) -> Launches:
     methods = names.functions(owner.body, METHOD)
     if not methods:
         return Launches(())
-    search = _Search(checkout, block_table, owner)
+    search = _Search(sources, block_table, owner)
     for method in methods:
         search.follow(block_table, method.body)
     return Launches(
@@ -76,14 +77,13 @@ def _is_jitted(function: cst.FunctionDef, jit: JitNames) -> bool:
 
 @dataclass
 class _Search:
-    checkout: Checkout
+    sources: Sources
     block_table: SourceFile
     owner: cst.ClassDef
     kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict)
     unresolved: list[str] = field(default_factory=list)
     kernel_class: str | None = None
     _followed: set[cst.CSTNode] = field(default_factory=set)
-    _files: dict[str, SourceFile | None] = field(default_factory=dict)
 
     def follow(self, file: SourceFile, body: cst.CSTNode) -> None:
         """Take in what a function's body reaches, calls of the module's own functions too."""
@@ -132,13 +132,18 @@ class _Search:
         return found
 
     def _instance_attribute(self, name: str) -> Iterator[str]:
-        for method in names.functions(self.owner.body, "__init__"):
-            for node in names.descend(method.body):
-                if isinstance(node, cst.Assign):
-                    targets = {names.dotted(target.target) for target in node.targets}
-                    path = names.dotted(node.value)
-                    if f"self.{name}" in targets and path is not None:
-                        yield path
+        return (path for target, path in self._instance_attributes if target == f"self.{name}")
+
+    @cached_property
+    def _instance_attributes(self) -> list[tuple[str | None, str]]:
+        """`self.x = y` of the constructor, as pairs of dotted names."""
+        return [
+            (names.dotted(target.target), path)
+            for method in names.functions(self.owner.body, "__init__")
+            for node in names.descend(method.body)
+            if isinstance(node, cst.Assign) and (path := names.dotted(node.value)) is not None
+            for target in node.targets
+        ]
 
     def _lineage(self) -> Iterator[cst.ClassDef]:
         """The class and its bases within the module."""
@@ -203,15 +208,8 @@ class _Search:
 
     def _file_of(self, file: SourceFile, module: str) -> SourceFile | None:
         """The package's own file behind a module's name, relative to `file` when it has dots."""
-        relative = _relative_path(self.checkout, file, module)
-        if relative is None:
-            return None
-        if relative not in self._files:
-            if self.checkout.name(relative) == self.block_table.name:
-                self._files[relative] = self.block_table
-            else:
-                self._files[relative] = SourceFile.read(self.checkout, relative)
-        return self._files[relative]
+        relative = _relative_path(self.sources.checkout, file, module)
+        return None if relative is None else self.sources.read(relative)
 
     def _add(self, name: str, file: SourceFile, found: tuple[cst.FunctionDef, ...]) -> None:
         self.kernels.setdefault((file.name, name), Kernel(name, file, found))
@@ -241,8 +239,3 @@ def _relative_path(checkout: Checkout, file: SourceFile, module: str) -> str | N
     if first != checkout.package_name or not rest:
         return None
     return rest.replace(".", "/") + ".py"
-
-
-def block_table_file(checkout: Checkout) -> SourceFile | None:
-    """The module that defines `BlockTable`."""
-    return SourceFile.read(checkout, BLOCK_TABLE)

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import libcst as cst
-
-from codemods.checkout import WORKER, Checkout
+from codemods.checkout import BLOCK_TABLE, WORKER, Checkout
 from codemods.outcome import EditName, FileChange, Outcome, Reason, Status
 from codemods.slot_mapping import kernel, unit_tests, upstream, warmup, worker
-from codemods.slot_mapping.launches import (
-    Launches,
-    block_table_file,
-    find,
-    jitted_functions,
-)
-from codemods.slot_mapping.source_file import Refusal, SourceFile
-from codemods.transforms import names, source
+from codemods.slot_mapping.launches import Launches, find, jitted_functions
+from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile, Sources
+from codemods.transforms import names
 from codemods.transforms.do_not_specialize import parameters
 from codemods.transforms.statements import line_of
 
@@ -39,17 +32,19 @@ class Result:
     def add(self, outcome: Outcome) -> None:
         if outcome.status is Status.PRESENT:
             self.present.add(outcome.edit)
-        if outcome.edit in self.wanted:
+        known = {one.edit for one in self.outcomes}
+        if outcome.edit in self.wanted and outcome.edit not in known:
             self.outcomes.append(outcome)
 
-    def change(self, edit: EditName, file: SourceFile, module: cst.Module) -> None:
-        if edit not in self.wanted:
+    def take(self, edited: Edited, file: SourceFile | None) -> None:
+        """Keep an edit's outcome and, where it is wanted, the bytes that it makes of the file."""
+        if file is None or edited.module is None or edited.outcome.edit not in self.wanted:
+            self.add(edited.outcome)
             return
-        after = module.bytes
-        if source.compiles(file.data) and not source.compiles(after):
-            raise Refusal(Reason.UNPARSABLE, "the rewritten file would not parse", file.name)
+        after = edited.module.bytes
         self.after[file.name] = (file.data, after)
-        self.edited.setdefault(file.name, []).append(edit)
+        self.edited.setdefault(file.name, []).append(edited.outcome.edit)
+        self.add(edited.outcome_on_its_line(file.data, after))
 
     def in_force(self, edit: EditName) -> bool:
         """Whether an edit's effect is in the tree, or will be."""
@@ -67,8 +62,9 @@ class Result:
 def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
     """Decide every wanted edit; nothing is written."""
     result = Result(wanted)
+    sources = Sources(checkout)
     try:
-        launches, block_table = _launches(checkout)
+        launches, block_table = _launches(sources)
     except Refusal as refusal:
         for edit in EditName:
             result.add(refusal.outcome(edit))
@@ -83,9 +79,9 @@ def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
 
     steps: dict[EditName, Callable[[], None]] = {
         EditName.KERNEL: lambda: _kernel(result, launches),
-        EditName.WARMUP: lambda: _warmup(result, checkout, block_table, launches),
-        EditName.WORKER: lambda: _worker(result, checkout),
-        EditName.UNIT_TESTS: lambda: _unit_tests(result, checkout, block_table, launches),
+        EditName.WARMUP: lambda: _warmup(result, sources, block_table, launches),
+        EditName.WORKER: lambda: _worker(result, sources),
+        EditName.UNIT_TESTS: lambda: _unit_tests(result, sources, block_table, launches),
     }
     for edit, step in steps.items():
         try:
@@ -97,11 +93,11 @@ def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
     return result
 
 
-def _launches(checkout: Checkout) -> tuple[Launches, SourceFile | None]:
-    block_table = block_table_file(checkout)
+def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
+    block_table = sources.read(BLOCK_TABLE)
     if block_table is None:
         return Launches(()), None
-    launches = find(checkout, block_table)
+    launches = find(sources, block_table)
     if not launches.kernels and not launches.kernel_class:
         _refuse_unlaunched(launches, block_table)
     return launches, block_table
@@ -145,33 +141,26 @@ def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[
 
 
 def _kernel(result: Result, launches: Launches) -> None:
-    outcome, modules = kernel.edit(launches.kernels)
     files = {one.file.name: one.file for one in launches.kernels}
-    for name, module in modules.items():
-        result.change(EditName.KERNEL, files[name], module)
-    result.add(outcome)
+    for name, edited in kernel.edit(launches.kernels).items():
+        result.take(edited, files.get(name))
 
 
-def _warmup(
-    result: Result, checkout: Checkout, block_table: SourceFile, launches: Launches
-) -> None:
-    elsewhere = _called_from_elsewhere(checkout)
+def _warmup(result: Result, sources: Sources, block_table: SourceFile, launches: Launches) -> None:
+    elsewhere = _called_from_elsewhere(sources)
     if elsewhere is not None:
         result.add(elsewhere)
         return
-    file = SourceFile.read(checkout, warmup.MODULE)
-    others = upstream.other_warmups(checkout)
-    outcome, module = warmup.edit(
-        checkout.name(warmup.MODULE), file, block_table, len(launches.kernels) > 1, others
-    )
-    if file is not None and module is not None:
-        result.change(EditName.WARMUP, file, module)
-    result.add(outcome)
+    file = sources.read(warmup.MODULE)
+    others = upstream.other_warmups(sources.checkout)
+    name = sources.checkout.name(warmup.MODULE)
+    edited = warmup.edit(name, file, block_table, len(launches.kernels) > 1, others)
+    result.take(edited, file)
 
 
-def _called_from_elsewhere(checkout: Checkout) -> Outcome | None:
+def _called_from_elsewhere(sources: Sources) -> Outcome | None:
     """The outcome where the worker calls our function out of another module than ours."""
-    file = SourceFile.read(checkout, WORKER)
+    file = sources.read(WORKER)
     if file is None or warmup.FUNCTION.encode() not in file.data:
         return None
     try:
@@ -189,27 +178,24 @@ def _called_from_elsewhere(checkout: Checkout) -> Outcome | None:
     )
 
 
-def _worker(result: Result, checkout: Checkout) -> None:
-    file = SourceFile.read(checkout, WORKER)
+def _worker(result: Result, sources: Sources) -> None:
+    file = sources.read(WORKER)
     if file is None:
         raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
-    there = result.in_force(EditName.WARMUP) or _defines_function(checkout)
-    outcome, module = worker.edit(file, there)
-    if module is not None:
-        result.change(EditName.WORKER, file, module)
-    result.add(outcome)
+    there = result.in_force(EditName.WARMUP) or _defines_function(sources)
+    result.take(worker.edit(file, there), file)
 
 
-def _defines_function(checkout: Checkout) -> bool:
-    file = SourceFile.read(checkout, warmup.MODULE)
+def _defines_function(sources: Sources) -> bool:
+    file = sources.read(warmup.MODULE)
     return file is not None and bool(names.functions(file.module, warmup.FUNCTION))
 
 
 def _unit_tests(
-    result: Result, checkout: Checkout, block_table: SourceFile, launches: Launches
+    result: Result, sources: Sources, block_table: SourceFile, launches: Launches
 ) -> None:
-    file = unit_tests.test_module(checkout)
-    if file is not None and _fixed_by_another_hand(result, checkout, block_table):
+    file = unit_tests.test_module(sources)
+    if file is not None and _fixed_by_another_hand(result, sources, block_table):
         result.add(
             Outcome(
                 EditName.UNIT_TESTS,
@@ -222,7 +208,7 @@ def _unit_tests(
         return
     covered = (
         [
-            (_module_name(checkout, one.file.name), one.name)
+            (_module_name(sources.checkout, one.file.name), one.name)
             for one in launches.kernels
             if names.functions(one.file.module, one.name)
             and any(p.name.value == kernel.PARAMETER for p in parameters(one.definitions[0]))
@@ -230,27 +216,25 @@ def _unit_tests(
         if result.in_force(EditName.KERNEL)
         else []
     )
-    outcome, module = unit_tests.edit(
+    edited = unit_tests.edit(
         file,
-        checkout.package_name,
+        sources.checkout.package_name,
         covered,
         warmup=result.in_force(EditName.WARMUP),
-        worker=_worker_class(checkout) if result.in_force(EditName.WORKER) else None,
+        worker=_worker_class(sources) if result.in_force(EditName.WORKER) else None,
     )
-    if file is not None and module is not None:
-        result.change(EditName.UNIT_TESTS, file, module)
-    result.add(outcome)
+    result.take(edited, file)
 
 
-def _fixed_by_another_hand(result: Result, checkout: Checkout, block_table: SourceFile) -> bool:
+def _fixed_by_another_hand(result: Result, sources: Sources, block_table: SourceFile) -> bool:
     if EditName.WARMUP not in result.present:
         return False
-    file = SourceFile.read(checkout, warmup.MODULE)
+    file = sources.read(warmup.MODULE)
     return file is None or not warmup.is_ours(file, block_table)
 
 
-def _worker_class(checkout: Checkout) -> str | None:
-    file = SourceFile.read(checkout, WORKER)
+def _worker_class(sources: Sources) -> str | None:
+    file = sources.read(WORKER)
     return worker.find_method(file).owner.name.value if file is not None else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import libcst as cst
@@ -29,22 +29,35 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
+class Edited:
+    """What an edit came to: its outcome and, where it changes a file, the new module.
+
+    `marker` is text whose line the outcome points at; where it is empty, the first changed line.
+    """
+
+    outcome: Outcome
+    module: cst.Module | None = None
+    marker: str = ""
+
+    def outcome_on_its_line(self, before: bytes, after: bytes) -> Outcome:
+        """The outcome with the line, in `after`, on which the edit's own code starts."""
+        lines = after.splitlines()
+        if self.marker:
+            line = after[: after.rindex(self.marker.encode())].count(b"\n")
+            while line and lines[line - 1].startswith(b"@"):
+                line -= 1
+        else:
+            pairs = zip(before.splitlines(), lines, strict=False)
+            line = next((i for i, (old, new) in enumerate(pairs) if old != new), 0)
+        return replace(self.outcome, line=line + 1)
+
+
+@dataclass(frozen=True)
 class SourceFile:
     """A file's name relative to the tree's root, its bytes, and its module once it is asked for."""
 
     name: str
     data: bytes
-
-    @classmethod
-    def read(cls, checkout: Checkout, relative: str) -> SourceFile | None:
-        """None where there is no such file; Refusal where it cannot be read."""
-        try:
-            data = checkout.read(relative)
-        except UnreadableFile as error:
-            raise Refusal(
-                Reason.UNREADABLE, f"cannot be read: {error.why}", checkout.name(relative)
-            ) from None
-        return None if data is None else cls(checkout.name(relative), data)
 
     @cached_property
     def module(self) -> cst.Module:
@@ -54,3 +67,22 @@ class SourceFile:
             raise Refusal(
                 Reason.UNPARSABLE, f"cannot be parsed: {error}", self.name, error.line
             ) from None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The checkout's files, each read and parsed once."""
+
+    checkout: Checkout
+    _known: dict[str, SourceFile | None] = field(default_factory=dict)
+
+    def read(self, relative: str) -> SourceFile | None:
+        """None where there is no such file; raises Refusal where it cannot be read."""
+        name = self.checkout.name(relative)
+        if name not in self._known:
+            try:
+                data = self.checkout.read(relative)
+            except UnreadableFile as error:
+                raise Refusal(Reason.UNREADABLE, f"cannot be read: {error.why}", name) from None
+            self._known[name] = None if data is None else SourceFile(name, data)
+        return self._known[name]

@@ -6,11 +6,8 @@ fork's copy of the module, with and without a GPU.
 
 from __future__ import annotations
 
-import libcst as cst
-
-from codemods.checkout import Checkout
 from codemods.outcome import EditName, Outcome, Reason, Status
-from codemods.slot_mapping.source_file import Refusal, SourceFile
+from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile, Sources
 from codemods.slot_mapping.warmup import FUNCTION
 from codemods.transforms import names
 from codemods.transforms.statements import append, line_of
@@ -126,9 +123,9 @@ _WORKER = """def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
 """
 
 
-def test_module(checkout: Checkout) -> SourceFile | None:
+def test_module(sources: Sources) -> SourceFile | None:
     """vLLM's test module beside the package; none where the tree is the package itself."""
-    return SourceFile.read(checkout, MODULE) if checkout.package != "." else None
+    return sources.read(MODULE) if sources.checkout.package != "." else None
 
 
 def edit(
@@ -138,25 +135,24 @@ def edit(
     *,
     warmup: bool,
     worker: str | None,
-) -> tuple[Outcome, cst.Module | None]:
-    """The outcome and the changed test module.
+) -> Edited:
+    """What becomes of the test module; raises Refusal.
 
     `package` is the name that the tests import it by; `kernels` are (module, name) pairs of what
     the kernel edit covers; `warmup` and `worker` (the class) say whether these edits are in force,
     so that no test stands for what is not there.
     """
     if file is None:
-        return (
+        return Edited(
             Outcome(
                 EditName.UNIT_TESTS,
                 Status.NOT_NEEDED,
                 Reason.NO_TEST_MODULE,
                 f"the tree has no {EXPECTED}",
-            ),
-            None,
+            )
         )
     if FUNCTION.encode() in file.data:
-        return (
+        return Edited(
             Outcome(
                 EditName.UNIT_TESTS,
                 Status.PRESENT,
@@ -164,8 +160,7 @@ def edit(
                 f"the module tests {FUNCTION}",
                 file.name,
                 file.data[: file.data.index(FUNCTION.encode())].count(b"\n") + 1,
-            ),
-            None,
+            )
         )
     if not (kernels or warmup or worker):
         raise Refusal(
@@ -184,21 +179,15 @@ def edit(
             file.name,
             line_of(module, names.functions(module, taken[0])[0]),
         )
-    changed = append(module, text)
-    first = _defined(text)[0]
-    code = changed.code
     count = len([name for name in _defined(text) if name.startswith("test_")])
-    return (
-        Outcome(
-            EditName.UNIT_TESTS,
-            Status.EDIT,
-            Reason.ADDED,
-            f"{count} test{'s' * (count > 1)} for the other edits",
-            file.name,
-            code[: code.index(f"def {first}(")].count("\n") + 1,
-        ),
-        changed,
+    outcome = Outcome(
+        EditName.UNIT_TESTS,
+        Status.EDIT,
+        Reason.ADDED,
+        f"{count} test{'s' * (count > 1)} for the other edits",
+        file.name,
     )
+    return Edited(outcome, append(module, text), marker=f"def {_defined(text)[0]}(")
 
 
 def _text(package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None) -> str:

@@ -43,7 +43,15 @@ def _callers(data: bytes) -> Iterator[str]:
     if METHOD.encode() not in data:
         return
     for call in _CALL.finditer(data):
-        above = _DEFINITION.findall(data, 0, call.start())
-        name = above[-1].decode() if above else "the module itself"
+        name = _definition_above(data, call.start()) or "the module itself"
         if name not in _NO_WARMUPS:
             yield name
+
+
+def _definition_above(data: bytes, position: int) -> str | None:
+    while (position := data.rfind(b"def ", 0, position)) >= 0:
+        start = data.rfind(b"\n", 0, position) + 1
+        found = _DEFINITION.match(data, start)
+        if found:
+            return found.group(1).decode()
+    return None

@@ -12,7 +12,7 @@ import libcst as cst
 from codemods.checkout import BLOCK_TABLE
 from codemods.outcome import EditName, Outcome, Reason, Status
 from codemods.slot_mapping.launches import BLOCK_TABLE_CLASS, METHOD
-from codemods.slot_mapping.source_file import Refusal, SourceFile
+from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile
 from codemods.transforms import names
 from codemods.transforms.extend_import import with_from_import
 from codemods.transforms.statements import append, line_of
@@ -102,8 +102,8 @@ def edit(
     block_table: SourceFile,
     several_launches: bool,
     others: list[str],
-) -> tuple[Outcome, cst.Module | None]:
-    """The outcome and the changed module of the file `name`.
+) -> Edited:
+    """What becomes of the file `name`; raises Refusal.
 
     `others` are warm-ups of the same kernel that the tree has already.
     """
@@ -117,28 +117,28 @@ def edit(
     module = warmup.module
     present = names.functions(module, FUNCTION)
     if present:
-        return Outcome(
-            EditName.WARMUP,
-            Status.PRESENT,
-            Reason.ALREADY_PRESENT,
-            f"{FUNCTION} is there",
-            warmup.name,
-            line_of(module, present[0]),
-        ), None
+        return Edited(
+            Outcome(
+                EditName.WARMUP,
+                Status.PRESENT,
+                Reason.ALREADY_PRESENT,
+                f"{FUNCTION} is there",
+                warmup.name,
+                line_of(module, present[0]),
+            )
+        )
     _check_interface(block_table)
     text = function_text(block_table.module, several_launches)
     changed = append(_with_imports(module, warmup.name), text)
-    code = changed.code
-    line = code[: code.index(f"def {FUNCTION}(")].count("\n")
     beside = f", beside {', '.join(others)}" if others else ""
-    return Outcome(
+    outcome = Outcome(
         EditName.WARMUP,
         Status.EDIT,
         Reason.ADDED,
         f"{FUNCTION} calls {METHOD} on the runner's own tables{beside}",
         warmup.name,
-        line,
-    ), changed
+    )
+    return Edited(outcome, changed, marker=f"def {FUNCTION}(")
 
 
 def function_text(block_table: cst.Module, several_launches: bool) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import libcst as cst
 
 from codemods.outcome import EditName, Outcome, Reason, Status
-from codemods.slot_mapping.source_file import Refusal, SourceFile
+from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile
 from codemods.slot_mapping.warmup import FUNCTION
 from codemods.transforms import names
 from codemods.transforms.extend_import import extended
@@ -51,9 +52,37 @@ class Method:
     def block(self) -> cst.BaseSuite:
         return self.function.body
 
+    @cached_property
     def bound(self) -> dict[str, names.Imported]:
+        """What the imports of the module and of the method bind."""
         module = {one.local: one for one in names.imports(self.file.module)}
         return module | {one.local: one for one in names.imports(self.block)}
+
+    @cached_property
+    def bound_in_class(self) -> dict[str, names.Imported]:
+        """The same with the imports of the class's other methods, for helpers."""
+        return self.bound | {
+            one.local: one
+            for helper in names.walk(self.owner.body)
+            if isinstance(helper, cst.FunctionDef)
+            for one in names.imports(helper.body)
+        }
+
+    @cached_property
+    def v2_warmups(self) -> frozenset[str]:
+        """The names under which V2's warm-up can be called."""
+        aliases = {one.local for one in self.bound.values() if one.name == V2_WARMUP}
+        return frozenset({V2_WARMUP} | aliases)
+
+    @cached_property
+    def leaves(self) -> tuple[cst.BaseStatement, ...]:
+        """Its simple statements in source order, and compound ones written on one line."""
+        return tuple(_leaf_statements(self.block))
+
+    @cached_property
+    def monitors(self) -> tuple[int, ...]:
+        """Which of the leaves activate the JIT monitor."""
+        return tuple(i for i, one in enumerate(self.leaves) if activates_monitor(self, one))
 
     def line(self, statement: cst.BaseStatement) -> int:
         return line_of(self.file.module, statement)
@@ -89,9 +118,8 @@ def _doing_the_work(method: Method) -> Method:
     for name in dict.fromkeys(_own_methods(method.block)):
         for helper in names.functions(method.owner.body, name):
             inner = Method(method.file, method.owner, helper)
-            leaves = [*_leaf_statements(helper.body)]
-            if any(_runs_warmup(inner, one) for one in leaves) and any(
-                activates_monitor(inner, one) or _returns(one) for one in leaves
+            if any(_runs_warmup(inner, one) for one in inner.leaves) and (
+                inner.monitors or any(map(_returns, inner.leaves))
             ):
                 return _doing_the_work(inner)
     return method
@@ -115,19 +143,17 @@ def existing_call(method: Method) -> tuple[cst.BaseStatement, bool] | None:
     """The statement of the method that calls our function, and whether the monitor comes later."""
     calling = [
         statement
-        for statement in _leaf_statements(method.block)
+        for statement in method.leaves
         if any(_called(call) == FUNCTION for call in names.calls(statement))
     ]
     if not calling:
         return None
-    order = [*_leaf_statements(method.block)]
-    monitors = [i for i, statement in enumerate(order) if activates_monitor(method, statement)]
-    place = order.index(calling[0])
-    return calling[0], not monitors or place < monitors[0]
+    place = method.leaves.index(calling[0])
+    return calling[0], not method.monitors or place < method.monitors[0]
 
 
-def edit(worker: SourceFile, function_is_there: bool) -> tuple[Outcome, cst.Module | None]:
-    """The outcome and the changed module; raises Refusal."""
+def edit(worker: SourceFile, function_is_there: bool) -> Edited:
+    """What becomes of the worker; raises Refusal."""
     method = find_method(worker)
     call = existing_call(method)
     if call is not None:
@@ -139,14 +165,16 @@ def edit(worker: SourceFile, function_is_there: bool) -> tuple[Outcome, cst.Modu
                 worker.name,
                 method.line(statement),
             )
-        return Outcome(
-            EditName.WORKER,
-            Status.PRESENT,
-            Reason.ALREADY_PRESENT,
-            f"{METHOD} calls {FUNCTION}",
-            worker.name,
-            method.line(statement),
-        ), None
+        return Edited(
+            Outcome(
+                EditName.WORKER,
+                Status.PRESENT,
+                Reason.ALREADY_PRESENT,
+                f"{METHOD} calls {FUNCTION}",
+                worker.name,
+                method.line(statement),
+            )
+        )
     if not function_is_there:
         raise Refusal(
             Reason.NO_WARMUP_MODULE,
@@ -162,20 +190,18 @@ def edit(worker: SourceFile, function_is_there: bool) -> tuple[Outcome, cst.Modu
     first, *rest = parse_statements(module, text)
     first = first.with_changes(leading_lines=[cst.EmptyLine(indent=False), *first.leading_lines])
     changed = insert_after(module, anchor, [first, *rest])
-    code = changed.code
-    line = code[: code.index(f"{FUNCTION}(self.model_runner)")].count("\n") + 1
-    return Outcome(
+    outcome = Outcome(
         EditName.WORKER,
         Status.EDIT,
         Reason.ADDED,
         f"{METHOD} calls {FUNCTION} {_place(method)}",
         worker.name,
-        line,
-    ), changed
+    )
+    return Edited(outcome, changed, marker=f"{FUNCTION}(self.model_runner)")
 
 
 def _place(method: Method) -> str:
-    if any(activates_monitor(method, one) for one in _leaf_statements(method.block)):
+    if method.monitors:
         return "before the JIT monitor is activated"
     return "at the end of the warm-up; the tree has no JIT monitor"
 
@@ -262,7 +288,7 @@ def _names_v2(name: str) -> bool:
 def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
     """The expression that tells V2 from V1, None in a class that knows no V2."""
     code = method.file.module.code_for_node
-    if any(
+    if f"self.{V2_FLAG}".encode() in method.file.data and any(
         isinstance(node, cst.Attribute) and names.dotted(node) == f"self.{V2_FLAG}"
         for function in names.walk(method.owner.body)
         if isinstance(function, cst.FunctionDef)
@@ -274,9 +300,7 @@ def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
             path = names.dotted(node)
             if path and _names_v2(path.split(".")[-1]):
                 return path
-    bound = method.bound()
-    v2_names = {V2_WARMUP} | {one.local for one in bound.values() if one.name == V2_WARMUP}
-    if any(_called(call) in v2_names for call in names.calls(method.block)):
+    if any(_called(call) in method.v2_warmups for call in names.calls(method.block)):
         raise Refusal(
             Reason.NO_ANCHOR,
             f"expected self.{V2_FLAG} to tell the V2 runner from V1, found "
@@ -298,11 +322,8 @@ def _tests(statement: cst.BaseStatement) -> list[cst.BaseExpression]:
 
 def _runs_warmup(method: Method, statement: cst.BaseStatement) -> bool:
     """Whether a statement runs V2's warm-up or V1's dummy runs, through the class's methods too."""
-    bound = method.bound()
-    v2_names = {V2_WARMUP} | {one.local for one in bound.values() if one.name == V2_WARMUP}
-    return _reaches(
-        method, statement, lambda call: _called(call) in v2_names | V1_DUMMY_RUNS, set()
-    )
+    warmups = method.v2_warmups | V1_DUMMY_RUNS
+    return _reaches(method, statement, lambda call: _called(call) in warmups, set())
 
 
 def activates_monitor(method: Method, statement: cst.BaseStatement) -> bool:
@@ -329,13 +350,7 @@ def _is_monitor(method: Method, call: cst.Call) -> bool:
     if path is None:
         return False
     first, *rest = path.split(".")
-    local = method.bound() | {
-        one.local: one
-        for helper in names.walk(method.owner.body)
-        if isinstance(helper, cst.FunctionDef)
-        for one in names.imports(helper.body)
-    }
-    source = local.get(first)
+    source = method.bound_in_class.get(first)
     if source is not None:
         path = ".".join(filter(None, [source.module, source.name, *rest]))
     words = path.lower().replace(".", "_").split("_")
@@ -380,5 +395,5 @@ def _is_warmup_import(node: cst.ImportFrom) -> bool:
 def imported_from(worker: SourceFile) -> str | None:
     """The module our function is imported from where the worker calls it already."""
     method = find_method(worker)
-    source = method.bound().get(FUNCTION)
+    source = method.bound.get(FUNCTION)
     return source.module if source is not None and existing_call(method) else None

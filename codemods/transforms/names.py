@@ -132,9 +132,10 @@ def classes(body: cst.BaseSuite | cst.Module) -> Iterator[cst.ClassDef]:
     return (statement for statement in walk(body) if isinstance(statement, cst.ClassDef))
 
 
-def calls(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> Iterator[cst.Call]:
-    """Calls that run when the nodes run: not those inside nested definitions and lambdas."""
-    return (node for node in descend(nodes) if isinstance(node, cst.Call))
+@lru_cache(maxsize=1024)
+def calls(node: cst.CSTNode) -> tuple[cst.Call, ...]:
+    """Calls that run when the node runs: not those inside nested definitions and lambdas."""
+    return tuple(inner for inner in descend(node) if type(inner) is cst.Call)
 
 
 def descend(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
@@ -143,19 +144,27 @@ def descend(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            stack.extend(reversed(list(children(node))))
+        if type(node) not in _SCOPES:
+            stack.extend(reversed(children(node)))
 
 
-def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """A node's direct children in source order, white space and comments left out."""
-    # CSTNode.children visits the node to collect them, which costs ten times as much.
+    # CSTNode.children visits the node to collect them, and isinstance() asks an abstract class:
+    # both cost several times as much as this, which is most of what looking at a tree costs.
+    found: list[cst.CSTNode] = []
     for field in _code_fields(type(node)):
         value = getattr(node, field)
-        if isinstance(value, cst.CSTNode):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, cst.CSTNode))
+        kind = type(value)
+        if kind is tuple or kind is list:
+            found += value
+        elif kind not in _NO_NODES:
+            found.append(value)
+    return found
+
+
+_SCOPES = frozenset({cst.FunctionDef, cst.ClassDef, cst.Lambda})
+_NO_NODES = frozenset({type(None), str, bool, cst.MaybeSentinel})
 
 
 @cache

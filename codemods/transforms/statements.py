@@ -89,7 +89,12 @@ def path_to(module: cst.Module, target: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes from the module down to `target`, both included."""
     trail: list[cst.CSTNode] = []
 
+    # Only lambdas hold anything but expressions below an expression, and those hold no statement.
+    outside = not isinstance(target, cst.BaseExpression)
+
     def find(node: cst.CSTNode) -> bool:
+        if outside and isinstance(node, cst.BaseExpression):
+            return False
         trail.append(node)
         if node is target or any(find(child) for child in names.children(node)):
             return True
