@@ -8,6 +8,12 @@ EVERY_CASE = ("0.23.0", "0.26.0")
 RELEASES = ("0.20.2", "0.21.0", "0.22.1", "0.23.0", "0.24.0", "0.25.1", "0.26.0")
 SIDES = ("before", "after")
 TRITON = ("--attention-backend", "TRITON_ATTN")
+# NVLink multicast must stay off where GPUs share a host with others': reductions go through NCCL.
+PLAIN_NCCL = (
+    "--disable-custom-all-reduce",
+    "--compilation-config",
+    '{"pass_config": {"fuse_allreduce_rms": false}}',
+)
 NGRAM = (
     '{"method": "ngram", "num_speculative_tokens": 3,'
     ' "prompt_lookup_max": 3, "prompt_lookup_min": 2}'
@@ -40,8 +46,8 @@ CASES = (
     ),
     Case("ngram", arguments=(*TRITON, "--speculative-config", NGRAM)),
     Case("block-size-32", arguments=(*TRITON, "--block-size", "32"), releases=("0.26.0",)),
-    Case("tensor-parallel", arguments=(*TRITON, "--tensor-parallel-size", "2"), gpus=2),
-    Case("pipeline-parallel", arguments=(*TRITON, "--pipeline-parallel-size", "2"), gpus=2),
+    Case("tensor-parallel", arguments=(*TRITON, *PLAIN_NCCL, "-tp", "2"), gpus=2),
+    Case("pipeline-parallel", arguments=(*TRITON, *PLAIN_NCCL, "-pp", "2"), gpus=2),
 )
 
 

@@ -26,6 +26,7 @@ from server import Server, is_slot_mapping_kernel
 FIRST_PORT = 21000
 STARTUP_LIMIT_S = 280.0
 WAVE_S = 150.0
+SETTLE_S = 1.0
 
 
 def wait_for(servers: list[Server], limit_s: float) -> None:
@@ -55,6 +56,7 @@ def run_wave(wave: list[Job], root: Path, record: Record, python: str, limit_s: 
         servers.append(Server(job, root, work, FIRST_PORT + number, python))
     try:
         wait_for(servers, limit_s)
+        time.sleep(SETTLE_S)
         for server in servers:
             measure(server, record, len(wave))
     finally:

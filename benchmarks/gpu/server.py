@@ -26,6 +26,15 @@ MONITOR = re.compile(
     r"^(?:\((?P<process>[^)]*)\) )?.*?"
     r"(?:JIT compilation|autotun\w+) during inference: (?P<kernel>\w+(?:\.\w+)*)"
 )
+# No NVLink multicast, whatever a release would choose: see jobs.PLAIN_NCCL.
+PLAIN_NCCL = {
+    "NCCL_NVLS_ENABLE": "0",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+    "NVSHMEM_DISABLE_NVLS": "1",
+    "VLLM_ALLREDUCE_USE_SYMM_MEM": "0",
+    "VLLM_ALLREDUCE_USE_FLASHINFER": "0",
+    "VLLM_USE_NCCL_SYMM_MEM": "0",
+}
 ACTIVATED = "JIT monitor activated"
 
 
@@ -39,6 +48,7 @@ def environment(tree: Path, site: Path, work: Path) -> dict[str, str]:
         "VLLM_USE_FLASHINFER_SAMPLER": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
+        **PLAIN_NCCL,
         "OMP_NUM_THREADS": "4",
         "TOKENIZERS_PARALLELISM": "false",
         "TRITON_CACHE_DIR": str(work / "triton"),

@@ -1,6 +1,6 @@
 """Everything on the GPU but serving: the live batch, and vLLM's own tests, before and after.
 
-    python benchmarks/gpu/suites.py ROOT --out OUT --commit HASH [--only REGEX] [--at-once 8]
+    python benchmarks/gpu/suites.py ROOT --out OUT --commit HASH [--only REGEX] [--at-once 14]
 
 Runs `live.py` for the releases of every case, and tests/v1/worker/test_gpu_model_runner.py from
 each release's sdist, pristine against the pristine tree and rewritten against the rewritten one.
@@ -128,7 +128,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--commit", required=True)
     parser.add_argument("--only", default="", help="a regular expression over job names")
-    parser.add_argument("--at-once", type=int, default=8)
+    parser.add_argument("--at-once", type=int, default=14)
     parser.add_argument("--for-s", type=float, default=540.0)
     parser.add_argument("--python", default=sys.executable)
     args = parser.parse_args()

@@ -40,7 +40,10 @@ if [ ! -d "$root/models/hub" ]; then
         cat "$root/models.err"
 fi
 
-PYTHONPATH="$root/site" "$python" "$here/rewrite.py" "$root" || true
+for tree in "$root"/trees/*; do
+    PYTHONPATH="$root/site" "$python" "$here/rewrite.py" "$root" "$(basename "$tree")" &
+done
+wait
 
 smoke='
 import vllm
