@@ -17,7 +17,7 @@ class Path:
     """One way through the method so far.
 
     `v2` is what the path has found the V2 flag to be, None while it has not looked. `branched`,
-    `warmed` and `watched`: it has passed the V1/V2 branch, warmed up, activated the monitor.
+    `warmed` and `watched`: it has come to the V1/V2 branch, warmed up, activated the monitor.
     """
 
     v2: bool | None = None
@@ -96,11 +96,10 @@ class Flow:
 
     def _if(self, node: ast.If, paths: Paths) -> Paths:
         paths = self._evaluate(node.test, paths)
-        left = self.block(node.body, self._refine(node.test, paths, True))
-        left |= self.block(node.orelse, self._refine(node.test, paths, False))
         if self.is_branch(node):
-            return frozenset(replace(path, branched=True) for path in left)
-        return left
+            paths = frozenset(replace(path, branched=True) for path in paths)
+        left = self.block(node.body, self._refine(node.test, paths, True))
+        return left | self.block(node.orelse, self._refine(node.test, paths, False))
 
     def _loop(self, node: ast.While | ast.For | ast.AsyncFor, paths: Paths) -> Paths:
         self._breaks.append(NONE)

@@ -67,12 +67,12 @@ def prove(job: Job) -> Proof:
     figures: dict[str, int | float | str] = {
         "engines": len({keys.engine for keys in after}),
         "launches": sum(keys.launches for keys in after),
-        "stand_ins": tree.told,
         "keys_after": max(keys.most_per_group_and_kernel for keys in after),
         "kernels": len({key[0] for keys in after for _, key in keys.requests}),
     }
     if before:
         figures["keys_before"] = max(keys.most_per_group_and_kernel for keys in before)
+    figures["stand_ins"] = tree.told
     return _verdict(job, after, figures)
 
 

@@ -32,7 +32,7 @@ class Loaded:
 
     @property
     def told(self) -> str:
-        """The stood-in modules, for a row's figures."""
+        """What was stood in for, for a row's figures."""
         return ", ".join(self.stand_ins)
 
 
@@ -56,10 +56,8 @@ def loaded(files: SideFiles) -> Iterator[Loaded]:
         if files.warmup is not None:
             module = _import(f"{files.package}.v1.worker.gpu.warmup")
             warmup = getattr(module, files.warmup, None)
-        stand_ins = sorted(finder.modules)
-        if own_buffer:
-            stand_ins.append(f"{files.package}.v1.utils (but its own CpuGpuBuffer)")
-        yield Loaded(block_table, warmup, parallelism, buffer, tuple(stand_ins))
+        names = finder.taken - ({"CpuGpuBuffer"} if own_buffer else set())
+        yield Loaded(block_table, warmup, parallelism, buffer, tuple(sorted(names)))
 
 
 def _import(name: str) -> ModuleType:

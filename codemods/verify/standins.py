@@ -2,7 +2,7 @@
 
 Only the modules under proof are the tree's own. `known_names` is the whole list of what they get
 instead of vLLM's other modules, by name, whatever module a fork imports it from. Any other name is
-a `StandIn`, and the proof's row says which those were.
+a `StandIn`. The row of `keys` says which names were taken.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from importlib.util import spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+THE_REAL_THING = frozenset({"triton", "tl"})
 
 
 @dataclass(frozen=True)
@@ -179,10 +181,9 @@ class _StandInModule(ModuleType):
         finder: StandInFinder = self.__dict__["_finder"]
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in finder.known:
-            return finder.known[name]
-        finder.unknown.add(f"{self.__name__}.{name}")
-        return StandIn
+        if name not in THE_REAL_THING:
+            finder.taken.add(name)
+        return finder.known.get(name, StandIn)
 
 
 @dataclass
@@ -191,14 +192,14 @@ class StandInFinder(MetaPathFinder, Loader):
 
     `own` maps dotted names to files. `spare` are first parts of names that the modules under proof
     import and that may be missing here; they are only stood in for when nothing else finds them.
+    `taken` collects what they took of all this, by name.
     """
 
     package: str
     own: dict[str, Path]
     known: dict[str, object]
     spare: frozenset[str] = frozenset()
-    modules: set[str] = field(default_factory=set)
-    unknown: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -215,8 +216,8 @@ class StandInFinder(MetaPathFinder, Loader):
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        if not any(name.startswith(f"{spec.name}.") for name in self.own):
-            self.modules.add(spec.name)
+        if spec.name in self.spare:
+            self.taken.add(spec.name)
         return _StandInModule(spec.name, self)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -226,13 +227,14 @@ class StandInFinder(MetaPathFinder, Loader):
 @contextmanager
 def installed(finder: StandInFinder) -> Iterator[None]:
     """Import through `finder` first; on the way out its modules are forgotten again."""
-    spare = {root for root in finder.spare if importlib.util.find_spec(root) is None}
+    top = finder.package.partition(".")[0]
+    spare = {name for name in finder.spare - {top} if importlib.util.find_spec(name) is None}
     finder.spare = frozenset(spare)
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        roots = {finder.package.partition(".")[0], *spare}
+        roots = {top, *spare}
         for name in [name for name in sys.modules if name.partition(".")[0] in roots]:
             del sys.modules[name]

@@ -56,7 +56,6 @@ def prove(job: Job) -> Proof:
         raise CannotRunError("the tree has no warm-up of ours to run")
     figures: dict[str, int | float | str] = {"engines": len(ENGINES), "runs": 0, "launches": 0}
     with loaded(job.after) as tree:
-        figures["stand_ins"] = tree.told
         on_device = [replace(engine, device=job.device) for engine in ENGINES]
         for engine in (engine for engine in on_device if supported(tree, engine)):
             for told, live, used in SITUATIONS:

@@ -70,6 +70,12 @@ GOOD = {
         WARM,
         MONITOR,
     ),
+    "in the V1 arm, which every V1 path takes": (
+        "if self.use_v2_model_runner:\n    warmup_kernels(self)\nelse:\n",
+        "    warmup_v1_slot_mapping_kernel(self)\n",
+        "    if get_pp_group().is_last_rank:\n        self.model_runner._dummy_sampler_run(None)\n",
+        MONITOR,
+    ),
     "no monitor": (BRANCH, WARM, "return 0.0\n"),
     "no monitor and an early return": (
         "if self.skip:\n    return 0.0\n",
@@ -194,7 +200,7 @@ def test_the_inner_method_is_judged_where_the_outer_one_only_calls_it() -> None:
 def test_a_failure_names_the_line() -> None:
     _, detail = proof(BRANCH, MONITOR, WARM)
     assert detail == (
-        "line 11 activates the monitor on a path without the warm-up; "
+        "line 11 activates the monitor on a path without the warm-up behind the V1/V2 branch; "
         "line 14 warms up after the monitor is active"
     )
 
