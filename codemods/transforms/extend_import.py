@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from codemods.transforms import names
-from codemods.transforms.layout import NOTHING, SPACE, bare, breaks, line_break, split
+from codemods.transforms.layout import NOTHING, SPACE, bare, line_break, split
 from codemods.transforms.statements import insert_after, parse_statements, replace
 
 
@@ -54,7 +54,7 @@ def extended(node: cst.ImportFrom, name: str, width: int = 88) -> cst.ImportFrom
     opening = node.lpar.whitespace_after if node.lpar else NOTHING
     if isinstance(opening, cst.ParenthesizedWhitespace):
         return _in_lines(node, aliases, place, added, opening)
-    grown = node.with_changes(names=_on_one_line((*aliases[:place], added, *aliases[place:])))
+    grown = node.with_changes(names=_on_one_line(aliases[:place], added, aliases[place:]))
     if node.lpar is not None or len(cst.Module([]).code_for_node(grown)) <= width:
         return grown
     return _broken(grown)
@@ -124,27 +124,26 @@ def _in_lines(
         return node.with_changes(names=[*aliases[:place], added, *aliases[place:]])
     assert node.rpar is not None
     *others, last = aliases
-    between, closing = split(node.rpar.whitespace_before, opening)
-    trailing = cst.Comma() if isinstance(last.comma, cst.Comma) else cst.MaybeSentinel.DEFAULT
-    return node.with_changes(
-        names=[
-            *others,
-            last.with_changes(comma=cst.Comma(whitespace_after=between)),
-            added.with_changes(comma=trailing),
-        ],
-        rpar=node.rpar.with_changes(whitespace_before=closing),
-    )
+    if isinstance(last.comma, cst.Comma):
+        # What stands before the bracket belongs to the comma.
+        between, closing = split(last.comma.whitespace_after, opening)
+        added = added.with_changes(comma=cst.Comma(whitespace_after=closing))
+        rpar = node.rpar
+    else:
+        between, closing = split(node.rpar.whitespace_before, opening)
+        rpar = node.rpar.with_changes(whitespace_before=closing)
+    last = last.with_changes(comma=cst.Comma(whitespace_after=between))
+    return node.with_changes(names=[*others, last, added], rpar=rpar)
 
 
-def _on_one_line(aliases: Sequence[cst.ImportAlias]) -> list[cst.ImportAlias]:
-    *others, last = aliases
-    kept = [
-        alias
-        if isinstance(alias.comma, cst.Comma) and not breaks(alias.comma.whitespace_after)
-        else alias.with_changes(comma=cst.Comma(whitespace_after=SPACE))
-        for alias in others
-    ]
-    return [*kept, last]
+def _on_one_line(
+    before: Sequence[cst.ImportAlias], added: cst.ImportAlias, after: Sequence[cst.ImportAlias]
+) -> list[cst.ImportAlias]:
+    spaced = cst.Comma(whitespace_after=SPACE)
+    if after:
+        return [*before, added.with_changes(comma=spaced), *after]
+    *others, last = before
+    return [*others, last.with_changes(comma=spaced), added]
 
 
 def _broken(node: cst.ImportFrom) -> cst.ImportFrom:

@@ -20,10 +20,10 @@ def split(
 
     Comments stay with the item they stand behind.
     """
-    if not isinstance(last, cst.ParenthesizedWhitespace):
-        return opening, last
     if not isinstance(opening, cst.ParenthesizedWhitespace):
         return last, last
+    if not isinstance(last, cst.ParenthesizedWhitespace):
+        return bare(opening), last
     between = last.with_changes(indent=opening.indent, last_line=opening.last_line)
     return between, bare(last)
 
