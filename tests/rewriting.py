@@ -17,7 +17,7 @@ from ruff.__main__ import find_ruff_bin
 
 Rewrite = Callable[[bytes], bytes]
 
-_TOKEN = re.compile(rb"\w+|[^\w\s]")
+_TOKEN = re.compile(rb"\w+|[^\w\s]|\f")
 
 
 def rewrites(rewrite: Rewrite, before: str | bytes, after: str | bytes, *, loses: str = "") -> None:

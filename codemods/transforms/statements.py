@@ -32,10 +32,14 @@ def parse_statements(module: cst.Module, text: str) -> list[Statement]:
 def append(module: cst.Module, text: str, blank_lines: int = 2) -> cst.Module:
     """The module with statements at its end, `blank_lines` empty lines before the first."""
     first, *rest = parse_statements(module, text)
-    gap = [cst.EmptyLine(indent=False)] * (blank_lines if module.body else 0)
+    empty = not (module.body or module.header or module.footer)
+    gap = [] if empty else [cst.EmptyLine(indent=False)] * blank_lines
     leading = [*module.footer, *gap, *_leading_lines(first)]
-    first = first.with_changes(leading_lines=leading)
-    return module.with_changes(body=[*module.body, first, *rest], footer=[])
+    return module.with_changes(
+        body=[*module.body, first.with_changes(leading_lines=leading), *rest],
+        footer=[],
+        has_trailing_newline=module.has_trailing_newline or empty,
+    )
 
 
 def insert_after(
