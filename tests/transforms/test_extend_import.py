@@ -164,7 +164,7 @@ def test_an_import_in_lines_gets_a_line(before: str, after: str) -> None:
 
 
 def test_a_line_that_grows_too_long_is_broken() -> None:
-    names = [f"name_of_number_{number}" for number in range(4)]
+    names = [f"long_of_number_{number}" for number in range(4)]
     before = f"from m import {', '.join(names)}\n"
     assert len(before.rstrip()) <= 88
     listed = "".join(f"    {one},\n" for one in [*names, "name"])
