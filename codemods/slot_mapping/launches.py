@@ -84,6 +84,7 @@ class _Search:
     unresolved: list[str] = field(default_factory=list)
     kernel_class: str | None = None
     _followed: set[cst.CSTNode] = field(default_factory=set)
+    _looked_up: set[tuple[str, str]] = field(default_factory=set)
 
     def follow(self, file: SourceFile, body: cst.CSTNode) -> None:
         """Take in what a function's body reaches, calls of the module's own functions too."""
@@ -95,8 +96,8 @@ class _Search:
             node.func.value for node in names.calls(body) if isinstance(node.func, cst.Subscript)
         }
         for node in names.descend(body):
-            if isinstance(node, (cst.Name, cst.Attribute)):
-                path = names.dotted(node)
+            if isinstance(node, (cst.Name, cst.Attribute)) or node in launched:
+                path = names.dotted(node) if isinstance(node, cst.BaseExpression) else None
                 known = path is not None and self._reference(file, path, bound)
                 if not known and node in launched and not _is_local(node, bound):
                     self.unresolved.append(path or file.module.code_for_node(node))
@@ -180,6 +181,9 @@ class _Search:
             path = names.dotted(value)
             if path is not None:
                 return self._reference(file, path, bound)
+        if name in bound and (file.name, name) not in self._looked_up:
+            self._looked_up.add((file.name, name))
+            return self._imported(file, bound[name], "")
         return False
 
     def _is_kernel_class(self, file: SourceFile, value: cst.BaseExpression) -> bool:
@@ -208,11 +212,16 @@ class _Search:
 
     def _file_of(self, file: SourceFile, module: str) -> SourceFile | None:
         """The package's own file behind a module's name, relative to `file` when it has dots."""
-        relative = _relative_path(self.sources.checkout, file, module)
-        return None if relative is None else self.sources.read(relative)
+        stem = _relative_stem(self.sources.checkout, file, module)
+        if stem is None:
+            return None
+        return self.sources.read(f"{stem}.py") or self.sources.read(f"{stem}/__init__.py")
 
     def _add(self, name: str, file: SourceFile, found: tuple[cst.FunctionDef, ...]) -> None:
-        self.kernels.setdefault((file.name, name), Kernel(name, file, found))
+        known = self.kernels.get((file.name, name))
+        there = known.definitions if known else ()
+        more = tuple(one for one in found if one not in there)
+        self.kernels[file.name, name] = Kernel(name, file, (*there, *more))
 
 
 def _bindings(module: cst.Module, body: cst.CSTNode) -> dict[str, names.Imported]:
@@ -228,14 +237,15 @@ def _is_local(node: cst.CSTNode, bound: dict[str, names.Imported]) -> bool:
     return isinstance(node, cst.Name) and node.value not in bound
 
 
-def _relative_path(checkout: Checkout, file: SourceFile, module: str) -> str | None:
+def _relative_stem(checkout: Checkout, file: SourceFile, module: str) -> str | None:
+    """A module's path in the package, without its ending; None for other packages' modules."""
     if module.startswith("."):
         level = len(module) - len(module.lstrip("."))
         package = checkout.package if checkout.package != "." else ""
         parts = file.name.removeprefix(f"{package}/" if package else "").split("/")[:-level]
         rest = module.lstrip(".")
-        return "/".join([*parts, *filter(None, rest.split("."))]) + ".py"
+        return "/".join([*parts, *filter(None, rest.split("."))])
     first, _, rest = module.partition(".")
     if first != checkout.package_name or not rest:
         return None
-    return rest.replace(".", "/") + ".py"
+    return rest.replace(".", "/")

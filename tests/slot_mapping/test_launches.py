@@ -1,0 +1,256 @@
+"""Which kernels compute_slot_mapping launches, by whatever way it comes to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.slot_mapping.launches import jitted_functions
+from codemods.slot_mapping.source_file import SourceFile
+
+from .checkouts import KERNEL, block_table, launches
+
+LAUNCH = "_slots_kernel[(num_reqs,)](1, 2, SIZE=3)"
+PLAIN = "def _slots_kernel(num_tokens):\n    pass\n"
+
+
+def found(root: Path, text: str, files: dict[str, str] | None = None) -> list[str]:
+    return [f"{one.file.name}:{one.name}" for one in launches(root, text, files).kernels]
+
+
+HERE = ["vllm/v1/worker/block_table.py:_slots_kernel"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(block_table(LAUNCH), id="launched"),
+        pytest.param(
+            block_table("grid = (1,)\n_slots_kernel[grid](num_tokens=1)"), id="grid named"
+        ),
+        pytest.param(block_table("_slots_kernel.run(1, grid=(1,))"), id="run"),
+        pytest.param(block_table("launch(_slots_kernel, 1)"), id="handed to another"),
+        pytest.param(block_table("kernel = _slots_kernel\nkernel[(1,)](1)"), id="another name"),
+        pytest.param(block_table(f"if self.on:\n    {LAUNCH}\nelse:\n    pass"), id="behind if"),
+        pytest.param(block_table(f"with x:\n    for y in z:\n        {LAUNCH}"), id="in blocks"),
+        pytest.param(
+            block_table("self._launch(1)", members=f"def _launch(self, n):\n    {LAUNCH}"),
+            id="through a method",
+        ),
+        pytest.param(
+            block_table("_launch(1)", f"{KERNEL}\n    def _launch(n):\n        {LAUNCH}\n"),
+            id="through a function",
+        ),
+        pytest.param(
+            block_table("self.kernel[(1,)](1)", members="kernel = None").replace(
+                "kernel = None", "kernel = _slots_kernel"
+            ),
+            id="class attribute",
+        ),
+        pytest.param(
+            block_table(
+                "self.kernel[(1,)](1)",
+                members="def __init__(self):\n    self.kernel = _slots_kernel",
+            ),
+            id="instance attribute",
+        ),
+        pytest.param(
+            block_table("launch[(1,)](1)", f"{KERNEL}\n    launch = _slots_kernel\n"),
+            id="module alias",
+        ),
+        pytest.param(
+            block_table("self._base_launch()").replace(
+                "class BlockTable:",
+                "class Base:\n    "
+                f"def _base_launch(self):\n        {LAUNCH}\n\n\nclass BlockTable(Base):",
+            ),
+            id="inherited method",
+        ),
+        pytest.param(
+            block_table(LAUNCH, "if True:\n    @triton.jit\n    " + PLAIN.replace("\n", "\n    ")),
+            id="defined behind if",
+        ),
+        pytest.param(
+            block_table(LAUNCH, f"@triton.autotune(configs=[], key=[])\n@triton.jit\n{PLAIN}"),
+            id="stacked decorators",
+        ),
+    ],
+)
+def test_a_kernel_of_the_module_is_found(text: str, tmp_path: Path) -> None:
+    assert found(tmp_path, text) == HERE
+
+
+@pytest.mark.parametrize(
+    ("head", "launch"),
+    [
+        ("from vllm.kernels import _slots_kernel", LAUNCH),
+        ("from vllm.kernels import _slots_kernel as kernel", "kernel[(1,)](1)"),
+        ("from ...kernels import _slots_kernel", LAUNCH),
+        ("from vllm import kernels", "kernels._slots_kernel[(1,)](1)"),
+        ("from ... import kernels", "kernels._slots_kernel[(1,)](1)"),
+        ("import vllm.kernels as kernels", "kernels._slots_kernel[(1,)](1)"),
+        ("import vllm.kernels", "vllm.kernels._slots_kernel[(1,)](1)"),
+        ("", "from vllm.kernels import _slots_kernel\n_slots_kernel[(1,)](1)"),
+        ("from vllm.kernels import launch", "launch(1)"),
+        ("from vllm.again import _slots_kernel", LAUNCH),
+        ("from vllm.folder import _slots_kernel", LAUNCH),
+    ],
+)
+def test_a_kernel_of_another_module_of_the_package_is_found(
+    head: str, launch: str, tmp_path: Path
+) -> None:
+    kernels = f"import triton\n\n\n@triton.jit\n{PLAIN}"
+    files = {
+        "kernels.py": f"{kernels}\n\ndef launch(n):\n    _slots_kernel[(1,)](n)\n",
+        "again.py": "from .kernels import _slots_kernel\n",
+        "folder/__init__.py": "from ..again import _slots_kernel\n",
+    }
+    assert found(tmp_path, block_table(launch, "", head=head), files) == [
+        "vllm/kernels.py:_slots_kernel"
+    ]
+
+
+def test_every_kernel_is_found_in_the_order_of_its_launches(tmp_path: Path) -> None:
+    names = ("_first_kernel", "_many_kernel", "_one_kernel")
+    kernels = "\n\n".join(f"@triton.jit\ndef {name}(num_tokens):\n    pass" for name in names)
+    launch = """
+        if self.seen:
+            if num_reqs == 1:
+                return _one_kernel[(1,)](1)
+            return _many_kernel[(num_reqs,)](1)
+        _first_kernel[(num_reqs,)](1)
+        """
+    one = found(tmp_path, block_table(launch, kernels))
+    assert [name.split(":")[1] for name in one] == ["_one_kernel", "_many_kernel", "_first_kernel"]
+
+
+def test_both_definitions_of_a_name_belong_to_the_kernel(tmp_path: Path) -> None:
+    rest = "\n".join(
+        f"{word}:\n    @triton.jit\n    def _slots_kernel(num_tokens):\n        pass\n"
+        for word in ("if triton", "else")
+    )
+    (kernel,) = launches(tmp_path, block_table(LAUNCH, rest)).kernels
+    assert len(kernel.definitions) == 2
+
+
+def test_both_definitions_of_a_method_belong_to_the_kernel(tmp_path: Path) -> None:
+    members = "\n".join(
+        f"{word}:\n    @staticmethod\n    @triton.jit\n    def _kernel(num_tokens):\n        pass\n"
+        for word in ("if triton", "else")
+    )
+    text = block_table("self._kernel[(1,)](1)", "", members=members)
+    (kernel,) = launches(tmp_path, text).kernels
+    assert len(kernel.definitions) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(block_table("pass"), id="nothing launched"),
+        pytest.param(block_table("# _slots_kernel[(1,)](1)\npass"), id="in a comment"),
+        pytest.param(block_table("'_slots_kernel[(1,)](1)'"), id="in a string"),
+        pytest.param(block_table("_slots_kernels[(1,)](1)"), id="plural"),
+        pytest.param(block_table("self.native(1)"), id="unknown method"),
+        pytest.param(block_table("ops.slots(1)", head="import ops"), id="native op"),
+        pytest.param(block_table("np.add(1)\nself.np[0] = 1"), id="NumPy"),
+        pytest.param(block_table(LAUNCH, PLAIN), id="a function that is not jitted"),
+        pytest.param(
+            block_table(LAUNCH, f"@numba.jit\n{PLAIN}", head="import numba"), id="another jit"
+        ),
+        pytest.param(
+            block_table("pass", members=f"def compute_other(self):\n    {LAUNCH}"),
+            id="launched by another method",
+        ),
+        pytest.param(block_table(f"def never():\n    {LAUNCH}"), id="in a nested function"),
+        pytest.param(block_table(LAUNCH).replace("BlockTable", "Table"), id="no BlockTable"),
+        pytest.param(
+            block_table(LAUNCH).replace("compute_slot_mapping", "compute_slots"), id="no method"
+        ),
+        pytest.param("", id="empty module"),
+    ],
+)
+def test_what_is_not_launched_is_not_found(text: str, tmp_path: Path) -> None:
+    assert found(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("launch", "head", "told"),
+    [
+        ("acme.kernel[(1,)](1)", "import acme", "acme.kernel"),
+        ("kernel[(1,)](1)", "from acme import kernel", "kernel"),
+        ("kernel[(1,)](1)", "from vllm.missing import kernel", "kernel"),
+        ("self.kernel[(1,)](1)", "", "self.kernel"),
+        ("KERNELS[0][(1,)](1)", "", "KERNELS[0]"),
+    ],
+)
+def test_a_launch_that_leads_out_of_the_package_is_told(
+    launch: str, head: str, told: str, tmp_path: Path
+) -> None:
+    one = launches(tmp_path, block_table(launch, head=head))
+    assert one.kernels == ()
+    assert one.unresolved == (told,)
+
+
+@pytest.mark.parametrize("launch", ["self.slots[0].add(1)", "x[0].y(1)", "self.np[0] = x[1]"])
+def test_a_subscript_is_not_a_launch(launch: str, tmp_path: Path) -> None:
+    assert launches(tmp_path, block_table(launch)).unresolved == ()
+
+
+UPSTREAM = """
+    class SlotsKernel:
+        @staticmethod
+        @triton.jit(do_not_specialize=["num_tokens"])
+        def kernel(num_tokens):
+            pass
+
+        def __call__(self, n):
+            self.kernel[(1,)](n)
+
+
+    slots_kernel = SlotsKernel()
+    """
+
+
+def test_a_kernel_class_is_upstreams_own_fix(tmp_path: Path) -> None:
+    one = launches(tmp_path, block_table("slots_kernel(1)", UPSTREAM))
+    assert one.kernel_class == "slots_kernel"
+    assert one.kernels == ()
+
+
+def test_a_kernel_class_that_is_not_called_is_not(tmp_path: Path) -> None:
+    one = launches(tmp_path, block_table(LAUNCH, UPSTREAM + KERNEL))
+    assert one.kernel_class is None
+    assert [kernel.name for kernel in one.kernels] == ["_slots_kernel"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        block_table("self.compute_slot_mapping(1, 2, 3)"),
+        block_table("_again()", "def _again():\n    _again()\n"),
+        block_table("a[(1,)](1)", "a = b\nb = a\n"),
+        block_table("self.a()", members="a = b\nb = a"),
+        block_table("pass").replace("class BlockTable:", "class BlockTable(BlockTable):"),
+        block_table("x()", head="from vllm.v1.worker.block_table import x"),
+        block_table("x()", head="from .block_table import y as x\nfrom .block_table import x as y"),
+    ],
+    ids=[
+        "itself",
+        "function",
+        "aliases",
+        "attributes",
+        "its own base",
+        "its own module",
+        "imports",
+    ],
+)
+def test_circles_end(text: str, tmp_path: Path) -> None:
+    assert found(tmp_path, text) == []
+
+
+def test_every_jitted_function_of_a_module_is_listed() -> None:
+    file = SourceFile(
+        "x.py", block_table("pass", f"{KERNEL}\n    def plain():\n        pass").encode()
+    )
+    assert [one.name.value for one in jitted_functions(file)] == ["_slots_kernel"]
