@@ -21,6 +21,14 @@ FUNCTION = "warmup_v1_slot_mapping_kernel"
 MODULE = "v1/worker/gpu/warmup.py"
 TABLES_CLASS = "MultiGroupBlockTable"
 
+# What the function calls on the tables, and the arguments in the order in which it gives them.
+_CALLS = {
+    "add_row": ("block_ids", "row_idx"),
+    "clear_row": ("row_idx",),
+    "commit_block_table": ("num_reqs",),
+    METHOD: ("num_reqs", "query_start_loc", "positions"),
+}
+
 _HEAD = f'''@torch.inference_mode()
 def {FUNCTION}(model_runner: Any) -> None:
     """{{docstring}}
@@ -165,18 +173,13 @@ def is_ours(warmup: SourceFile, block_table: SourceFile) -> bool:
 def _check_interface(block_table: SourceFile) -> None:
     """Refuse a tree whose block tables lack what the function calls."""
     tables = _class(block_table, TABLES_CLASS)
-    for method, given in (
-        ("add_row", 2),
-        ("clear_row", 1),
-        ("commit_block_table", 1),
-        (METHOD, 3),
-    ):
+    for method, given in _CALLS.items():
         found = _method(block_table.module, tables, method)
         if found is None or not _takes(found, given):
             there = block_table.module.code_for_node(found.params) if found else "no such method"
             raise Refusal(
                 Reason.SIGNATURE_CHANGED,
-                f"expected {TABLES_CLASS}.{method} to take {given} positional arguments, found "
+                f"expected {TABLES_CLASS}.{method} to take ({', '.join(given)}), found "
                 f"({there}); the warm-up has to be written for this tree, --skip warmup "
                 "--skip worker takes the rest",
                 block_table.name,
@@ -216,13 +219,22 @@ def _method(module: cst.Module, owner: cst.ClassDef, name: str) -> cst.FunctionD
     return None
 
 
-def _takes(function: cst.FunctionDef, given: int) -> bool:
-    """Whether a method can be called with `given` positional arguments."""
+def _takes(function: cst.FunctionDef, given: tuple[str, ...]) -> bool:
+    """Whether a method can be called with these positional arguments, under whatever names.
+
+    One that has the names in another order means something else by them.
+    """
     positional = [*function.params.posonly_params, *function.params.params][1:]
     required = sum(1 for parameter in positional if parameter.default is None)
     keywords = any(parameter.default is None for parameter in function.params.kwonly_params)
     spread = isinstance(function.params.star_arg, cst.Param)
-    return required <= given and (spread or given <= len(positional)) and not keywords
+    places = {parameter.name.value: i for i, parameter in enumerate(positional)}
+    return (
+        required <= len(given)
+        and (spread or len(given) <= len(positional))
+        and not keywords
+        and all(places.get(name, i) == i for i, name in enumerate(given))
+    )
 
 
 def _commit_passes_over(block_table: cst.Module) -> bool:
@@ -247,9 +259,15 @@ def _own_attributes(method: cst.FunctionDef) -> set[str]:
 
 def _with_imports(module: cst.Module, name: str) -> cst.Module:
     """The module with `torch` and `Any` bound; refuses one that has no torch."""
-    bound = {one.local: one for one in names.imports(module)}
+    at_run_time = [one for one in module.body if not _for_the_type_checker(one)]
+    bound = {one.local for one in names.imports(module.with_changes(body=at_run_time))}
     if "torch" not in bound:
         raise Refusal(Reason.NO_ANCHOR, "expected `import torch` in the warm-up module", name, 1)
     if "Any" in bound:
         return module
     return with_from_import(module, "typing", "Any")
+
+
+def _for_the_type_checker(statement: cst.BaseStatement) -> bool:
+    path = names.dotted(statement.test) if isinstance(statement, cst.If) else None
+    return path is not None and path.split(".")[-1] == "TYPE_CHECKING"
