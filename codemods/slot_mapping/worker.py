@@ -184,9 +184,9 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
     anchor = find_anchor(method)
     flag = v2_flag(method, anchor)
     module, imported = _with_import(worker.module)
+    if imported and flag:
+        imported += "    "
     text = (_CALL if flag else _UNGUARDED).format(flag=flag, imported=imported, function=FUNCTION)
-    if flag and imported:
-        text = text.replace(imported, imported.rstrip("\n") + "\n    ")
     first, *rest = parse_statements(module, text)
     first = first.with_changes(leading_lines=[cst.EmptyLine(indent=False), *first.leading_lines])
     changed = insert_after(module, anchor, [first, *rest])
@@ -287,28 +287,44 @@ def _names_v2(name: str) -> bool:
 
 def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
     """The expression that tells V2 from V1, None in a class that knows no V2."""
-    code = method.file.module.code_for_node
-    if f"self.{V2_FLAG}".encode() in method.file.data and any(
-        isinstance(node, cst.Attribute) and names.dotted(node) == f"self.{V2_FLAG}"
-        for function in names.walk(method.owner.body)
-        if isinstance(function, cst.FunctionDef)
-        for node in names.descend(function.body)
-    ):
-        return f"self.{V2_FLAG}"
-    for node in names.descend(_tests(anchor)):
-        if isinstance(node, (cst.Name, cst.Attribute)):
-            path = names.dotted(node)
+    own = f"self.{V2_FLAG}"
+    if own.encode() in method.file.data and _is_read(method.owner, own):
+        return own
+    for test in _tests(anchor):
+        for operand in _operands(test):
+            path = names.dotted(operand)
             if path and _names_v2(path.split(".")[-1]):
                 return path
     if any(_called(call) in method.v2_warmups for call in names.calls(method.block)):
         raise Refusal(
             Reason.NO_ANCHOR,
-            f"expected self.{V2_FLAG} to tell the V2 runner from V1, found "
-            f"{code(anchor).strip().splitlines()[0]!r}",
+            f"expected {own} to tell the V2 runner from V1, found "
+            f"{method.file.module.code_for_node(anchor).strip().splitlines()[0]!r}",
             method.file.name,
             method.line(anchor),
         )
     return None
+
+
+def _is_read(owner: cst.ClassDef, path: str) -> bool:
+    """Whether a class's methods use an attribute as a value, and none of them calls it."""
+    bodies = [one.body for one in names.walk(owner.body) if isinstance(one, cst.FunctionDef)]
+    return any(
+        isinstance(node, cst.Attribute) and names.dotted(node) == path
+        for body in bodies
+        for node in names.descend(body)
+    ) and not any(names.dotted(call.func) == path for body in bodies for call in names.calls(body))
+
+
+def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What a test takes the truth of: not what it compares or hands to a function."""
+    if isinstance(test, cst.BooleanOperation):
+        yield from _operands(test.left)
+        yield from _operands(test.right)
+    elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        yield from _operands(test.expression)
+    else:
+        yield test
 
 
 def _tests(statement: cst.BaseStatement) -> list[cst.BaseExpression]:

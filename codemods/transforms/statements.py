@@ -26,7 +26,15 @@ def parse_statements(module: cst.Module, text: str) -> list[Statement]:
     parsed = cst.parse_module(text, config=module.config_for_parsing)
     first, *rest = parsed.body
     first = first.with_changes(leading_lines=[*parsed.header, *first.leading_lines])
-    return [first, *rest]
+    return [_without_indents(one) for one in (first, *rest)]
+
+
+def _without_indents(statement: Statement) -> Statement:
+    """The statement with empty lines above it that stay empty in an indented block."""
+    lines = [
+        one if one.comment else one.with_changes(indent=False) for one in _leading_lines(statement)
+    ]
+    return statement.with_changes(leading_lines=lines)
 
 
 def append(module: cst.Module, text: str, blank_lines: int = 2) -> cst.Module:

@@ -35,7 +35,7 @@ def inserting(anchor: str, new: str, *, before: bool = False) -> Rewrite:
 
     def rewrite(data: bytes) -> bytes:
         module = source.parse(data)
-        if new in module.code:
+        if new.split()[0] in module.code:
             return data
         statement = found(module, anchor)
         put = insert_before if before else insert_after
@@ -149,6 +149,14 @@ def test_a_statement_goes_before_another_and_its_comment() -> None:
         inserting("# of three\nthree()", "new()", before=True),
         METHOD,
         METHOD.replace("two\n\n", "two\n        new()\n\n"),
+    )
+
+
+def test_an_empty_line_stays_empty_in_a_block() -> None:
+    rewrites(
+        inserting("one()", "new()\n\nnew()"),
+        METHOD,
+        METHOD.replace("one()\n", "one()\n        new()\n\n        new()\n"),
     )
 
 
