@@ -114,18 +114,14 @@ class Checkout:
             raise UnreadableFile(name, "a link that leads in a circle") from None
         except OSError as error:
             raise UnreadableFile(name, error.strerror or str(error)) from None
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if stat.S_ISDIR(status.st_mode):
-                raise UnreadableFile(name, "a folder stands where a file should be")
-            if not stat.S_ISREG(status.st_mode):
-                raise UnreadableFile(name, "not a regular file")
-            if status.st_size > MAX_BYTES:
-                raise UnreadableFile(name, f"larger than {MAX_BYTES >> 20} MiB")
-            try:
-                return file.read()
-            except OSError as error:
-                raise UnreadableFile(name, error.strerror or str(error)) from None
+        try:
+            return _content(descriptor)
+        except OSError as error:
+            raise UnreadableFile(name, error.strerror or str(error)) from None
+        except _NotAFile as reason:
+            raise UnreadableFile(name, str(reason)) from None
+        finally:
+            os.close(descriptor)
 
     def python_files(self, relative: str) -> Iterator[str]:
         """The `.py` files right in a folder of the package, sorted; none where it is no folder."""
@@ -180,6 +176,23 @@ class Checkout:
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.stdout.decode("ascii", "replace").strip() or None
+
+
+class _NotAFile(Exception):
+    pass
+
+
+def _content(descriptor: int) -> bytes:
+    """What an open file holds; raises _NotAFile for what is none, which open() alone lets pass."""
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise _NotAFile("a folder stands where a file should be")
+    if not stat.S_ISREG(status.st_mode):
+        raise _NotAFile("not a regular file")
+    if status.st_size > MAX_BYTES:
+        raise _NotAFile(f"larger than {MAX_BYTES >> 20} MiB")
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read()
 
 
 def _packages(root: Path) -> list[str]:
