@@ -17,6 +17,7 @@ from ruff.__main__ import find_ruff_bin
 
 Rewrite = Callable[[bytes], bytes]
 
+FIRST_PARTY = ("--config", 'lint.isort.known-first-party = ["vllm"]')
 _TOKEN = re.compile(rb"\w+|[^\w\s]|\f")
 
 
@@ -56,7 +57,7 @@ def formatted(source: bytes) -> bool:
     """Whether ruff's formatter and its import order, as they come, find nothing to change."""
     return all(
         _ruff(arguments, source).returncode == 0
-        for arguments in (("format", "--check"), ("check", "--select", "E,W,I"))
+        for arguments in (("format", "--check"), ("check", "--select", "E,W,I", *FIRST_PARTY))
     )
 
 

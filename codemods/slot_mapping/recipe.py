@@ -221,7 +221,7 @@ def _unit_tests(
         sources.checkout.package_name,
         covered,
         warmup=result.in_force(EditName.WARMUP),
-        worker=_worker_class(sources) if result.in_force(EditName.WORKER) else None,
+        worker=_worker_method(sources) if result.in_force(EditName.WORKER) else None,
     )
     result.take(edited, file)
 
@@ -233,9 +233,12 @@ def _fixed_by_another_hand(result: Result, sources: Sources, block_table: Source
     return file is None or not warmup.is_ours(file, block_table)
 
 
-def _worker_class(sources: Sources) -> str | None:
+def _worker_method(sources: Sources) -> str | None:
     file = sources.read(WORKER)
-    return worker.find_method(file).owner.name.value if file is not None else None
+    if file is None:
+        return None
+    method = worker.find_method(file)
+    return f"{method.owner.name.value}.{method.function.name.value}"
 
 
 def _module_name(checkout: Checkout, name: str) -> str:

@@ -116,7 +116,7 @@ _WORKER = """def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
 
     {imported}
 
-    source = inspect.getsource({worker}.compile_or_warm_up_model)
+    source = inspect.getsource({worker})
     warmup = source.index("{function}(")
     monitor = source.find("jit_monitor")
     assert monitor == -1 or warmup < monitor
@@ -139,8 +139,8 @@ def edit(
     """What becomes of the test module; raises Refusal.
 
     `package` is the name that the tests import it by; `kernels` are (module, name) pairs of what
-    the kernel edit covers; `warmup` and `worker` (the class) say whether these edits are in force,
-    so that no test stands for what is not there.
+    the kernel edit covers; `warmup` and `worker` (`CLASS.METHOD`) say whether these edits are in
+    force, so that no test stands for what is not there.
     """
     if file is None:
         return Edited(
@@ -205,7 +205,7 @@ def _text(package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker:
         imported = _import(f"{package}.v1.worker.gpu.warmup", [FUNCTION])
         parts.append(_WARMUP.format(imported=imported, function=FUNCTION))
     if worker:
-        imported = _import(f"{package}.v1.worker.gpu_worker", [worker])
+        imported = _import(f"{package}.v1.worker.gpu_worker", [worker.partition(".")[0]])
         parts.append(_WORKER.format(imported=imported, worker=worker, function=FUNCTION))
     return "\n\n".join(parts)
 
