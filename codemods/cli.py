@@ -6,6 +6,7 @@ Modules that only one verb needs are imported by it, so that `check` starts fast
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ class Stop(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is returned, also for wrong usage."""
+    _prepare_streams()
     try:
         options = parser().parse_args(argv)
         code = int(options.run(options))
@@ -48,9 +50,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("interrupted; nothing was written")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of stdout has gone; what Python flushes at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_stdout_up()
         return NOTHING
+    except OSError as error:
+        _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        _give_stdout_up()
+        return USAGE
+
+
+def _prepare_streams() -> None:
+    """Streams that take every character, also where the caller closed them."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            # What is no text, as in a file's name, is written as JSON and Python escape it.
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _give_stdout_up() -> None:
+    """Its reader has gone or its disk is full: what Python flushes at exit must not fail again."""
+    stream = sys.__stdout__
+    if stream is not None and sys.stdout is stream:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def check(options: argparse.Namespace) -> int:
@@ -285,10 +308,13 @@ def _plan(options: argparse.Namespace) -> Plan:
     root = _release(options.release) if options.release else Path(options.tree)
     only = frozenset(map(EditName, options.only))
     skip = frozenset(map(EditName, options.skip))
+    wanted = (only or frozenset(EditName)) - skip
+    if not wanted:
+        raise UsageError("--only and --skip leave no edit to make")
     try:
         checkout = Checkout.find(root, options.package)
     except AmbiguousPackage as error:
-        return _ambiguous(root, str(error), (only or frozenset(EditName)) - skip)
+        return _ambiguous(root, str(error), wanted)
     _stop_where_interrupted(root)
     return make_plan(checkout, only=only, skip=skip)
 

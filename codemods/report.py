@@ -66,7 +66,8 @@ def as_json(plan: Plan, **more: Any) -> str:
         ],
         **more,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    # In ASCII it survives any encoding of stdout, and file names that are no text.
+    return json.dumps(document, indent=2) + "\n"
 
 
 def refusal_lines(plan: Plan) -> list[str]:
