@@ -267,7 +267,9 @@ def _verb(
 ) -> argparse.ArgumentParser:
     one = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}. {more}")
     one.set_defaults(run=run)
-    one.add_argument("tree", nargs="?", metavar="TREE", help="a folder that holds vLLM")
+    one.add_argument(
+        "tree", nargs="?", type=_named, metavar="TREE", help="a folder that holds vLLM"
+    )
     one.add_argument(
         "--release", metavar="X.Y.Z", help="that release's own sources, in place of TREE"
     )
@@ -283,6 +285,13 @@ def _verb(
             help=f"{text} (repeatable): {', '.join(edit.value for edit in EditName)}",
         )
     return one
+
+
+def _named(tree: str) -> str:
+    # An empty name would be the current folder: a script's variable that was never set.
+    if not tree:
+        raise argparse.ArgumentTypeError("an empty name")
+    return tree
 
 
 def _add_patch_options(one: argparse.ArgumentParser) -> None:
@@ -428,4 +437,4 @@ def _progress(running: str | None) -> None:
 
 def _say(*lines: str) -> None:
     for line in lines:
-        sys.stderr.write(f"{report.NAME}: {line}\n")
+        sys.stderr.write(f"{report.NAME}: {report.printable(line)}\n")

@@ -27,6 +27,11 @@ def version() -> str:
         return "unknown"
 
 
+def printable(text: str) -> str:
+    """The text in one line, what a terminal would act on written as Python escapes it."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 def table(plan: Plan, *, colour: bool = False) -> str:
     """A line for the tree and one for each edit, in columns."""
     rows = [("edit", "status", "reason", "where", "detail")]
@@ -82,7 +87,7 @@ def refusal_lines(plan: Plan) -> list[str]:
 def _tree(plan: Plan) -> str:
     name = plan.tree.package if plan.tree.package != "." else plan.tree.root.resolve().name
     known = [plan.tree.version, plan.tree.commit and plan.tree.commit[:12]]
-    return " ".join(["vLLM", *filter(None, known), f"in {name}"])
+    return printable(" ".join(["vLLM", *filter(None, known), f"in {name}"]))
 
 
 def _row(outcome: Outcome) -> tuple[str, str, str, str, str]:
@@ -90,8 +95,8 @@ def _row(outcome: Outcome) -> tuple[str, str, str, str, str]:
         outcome.edit.value,
         outcome.status.value,
         outcome.reason.value,
-        _where(outcome),
-        outcome.detail,
+        printable(_where(outcome)),
+        printable(outcome.detail),
     )
 
 

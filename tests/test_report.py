@@ -123,6 +123,14 @@ def test_json_is_one_ascii_document_whatever_a_name_holds(odd: str) -> None:
     assert json.loads(text)["tree"]["package"] == f"{odd}/vllm"
 
 
+@pytest.mark.parametrize("odd", ["\n", "\r", "\x1b[31m", "\udce9", "\u2028", "\u202e"])
+def test_a_table_holds_nothing_that_a_terminal_acts_on(odd: str) -> None:
+    outcome = Outcome(EditName.KERNEL, Status.EDIT, Reason.ADDED, odd, f"{odd}.py", 1)
+    text = report.table(plan(outcome, tree=Tree(Path("t"), odd)))
+    assert len(text.splitlines()) == 3
+    assert odd not in text.replace("\n", "", 3)
+
+
 def test_each_refusal_is_a_line() -> None:
     nowhere = Outcome(EditName.KERNEL, Status.REFUSED, Reason.AMBIGUOUS, "Two.")
     somewhere = Outcome(EditName.WARMUP, Status.REFUSED, Reason.UNPARSABLE, "Odd.", "w.py", 4)
