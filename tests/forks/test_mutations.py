@@ -17,6 +17,12 @@ from .trees import BLOCK_TABLE, WARMUP, WORKER, Tree
 
 pytestmark = pytest.mark.network
 RELEASES = ("0.21.0", "0.26.0")
+# The names whose statements the recipe must find, or must not mistake for another.
+READ = {
+    *("Worker", "BlockTable", "MultiGroupBlockTable", "compile_or_warm_up_model"),
+    *("compute_slot_mapping", "add_row", "clear_row", "commit_block_table"),
+    *("triton", "Any", "warmup_kernels", "set_random_seed", "get_pp_group"),
+}
 FILES = ("__init__.py", "_version.py", BLOCK_TABLE, WORKER, WARMUP)
 
 
@@ -55,30 +61,27 @@ def anchors(version: str) -> list[Anchor]:
 
 def _statements(module: ast.Module) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
     for node in module.body:
-        yield node, module.body
-        if isinstance(node, ast.ClassDef) and node.name in (
-            "Worker",
-            "BlockTable",
-            "MultiGroupBlockTable",
-        ):
+        if isinstance(node, ast.ImportFrom) and not READ & {alias.name for alias in node.names}:
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef)):
+            yield node, module.body
+        if isinstance(node, ast.ClassDef) and node.name in READ:
+            yield node, module.body
             for method in node.body:
-                yield method, node.body
-                if getattr(method, "name", "") in (
-                    "compile_or_warm_up_model",
-                    "compute_slot_mapping",
-                ):
-                    yield from _inner(method)
+                if getattr(method, "name", "") in READ:
+                    yield method, node.body
+                    yield from _inner(method, 2)
 
 
-def _inner(node: ast.AST) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
-    for part in ("body", "orelse"):
+def _inner(node: ast.AST, depth: int) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+    for part in ("body", "orelse") if depth else ():
         block = getattr(node, part, [])
         # The `if` of an `elif` has no lines of its own to take away.
         elif_arm = part == "orelse" and len(block) == 1 and isinstance(block[0], ast.If)
         for statement in block:
             if not elif_arm:
                 yield statement, block
-            yield from _inner(statement)
+            yield from _inner(statement, depth if elif_arm else depth - 1)
 
 
 def without(tree: Tree, anchor: Anchor) -> Tree:
@@ -127,8 +130,10 @@ def test_the_release_as_it_is_gets_a_right_rewrite(version: str) -> None:
     assert result.faults == (), result.diff
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize(
+    ("version", "change"),
+    [("0.21.0", change) for change in CHANGES] + [("0.26.0", "deleted")],
+)
 def test_one_anchor_gone_wrong_is_refused_or_still_right(version: str, change: str) -> None:
     tree = sources(version)
     wrong = {}
@@ -141,4 +146,4 @@ def test_one_anchor_gone_wrong_is_refused_or_still_right(version: str, change: s
 
 
 def test_the_anchors_are_many() -> None:
-    assert len(anchors("0.21.0")) > 100
+    assert len(anchors("0.21.0")) > 60

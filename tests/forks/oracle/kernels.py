@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .modules import Module, Package, methods, parameters
+from .modules import Module, Package, first_line, methods, parameters
 
 BLOCK_TABLE = "v1/worker/block_table.py"
 NAME = "num_tokens"
@@ -196,38 +196,56 @@ def faults(old: Package, new: Package) -> list[str]:
                     found.append(f"{name} lists {now}, not {was}")
             elif was != now:
                 found.append(f"{name} lists {now}, and listed {was}")
-            # Triton's cache key covers the line where the decorators start.
-            if name in after.functions and _starts(before, name) != _starts(after, name):
+            # Triton's cache key covers the line where the decorators start; only a list that
+            # was spread over lines may push the kernels below it down.
+            if (
+                name in after.functions
+                and _starts(before, name) != _starts(after, name)
+                and not any(_spread(before.functions[one]) for one in ours)
+            ):
                 found.append(f"{name} moved to another line")
-        if _rest(before, ours) != _rest(after, ours):
+        if _rest(before, after, ours) != _rest(after, before, ours):
             found.append(f"{path}: more than the kernels' lists changed")
     return found
 
 
 def _starts(module: Module, name: str) -> int:
-    function = module.functions[name]
-    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    return first_line(module.functions[name])
 
 
-def _rest(module: Module, kernels: set[str]) -> str:
-    """The module without its lists of unspecialised parameters, as text to compare."""
-    tree = ast.parse(ast.unparse(module.tree))
-    constants = set()
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef):
-            continue
-        for place, decorator in enumerate(node.decorator_list):
-            if not isinstance(decorator, ast.Call):
-                continue
-            mine = [k for k in decorator.keywords if k.arg == LIST]
-            constants |= {n.id for k in mine for n in ast.walk(k) if isinstance(n, ast.Name)}
-            if node.name in kernels:
-                decorator.keywords = [k for k in decorator.keywords if k.arg != LIST]
-                if not decorator.keywords and not decorator.args:
-                    node.decorator_list[place] = decorator.func
-    for statement in tree.body:
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            named = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            if isinstance(named, ast.Name) and named.id in constants:
-                statement.value = ast.Constant(None)
-    return ast.dump(tree)
+def _spread(function: ast.FunctionDef) -> bool:
+    return any(d.lineno != d.end_lineno for d in function.decorator_list)
+
+
+def _rest(module: Module, other: Module, kernels: set[str]) -> list[str]:
+    """What only this module has, less lists of unspecialised parameters, as text to compare."""
+    named = _constants(module) | _constants(other)
+    rest = module.without(other)
+    for node in rest:
+        if isinstance(node, ast.FunctionDef) and node.name in kernels:
+            node.decorator_list = [_bare(decorator) for decorator in node.decorator_list]
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and target.id in named:
+                node.value = ast.Constant(None)
+    return [ast.dump(node) for node in rest]
+
+
+def _bare(decorator: ast.expr) -> ast.expr:
+    if not isinstance(decorator, ast.Call):
+        return decorator
+    decorator.keywords = [k for k in decorator.keywords if k.arg != LIST]
+    return decorator if decorator.keywords or decorator.args else decorator.func
+
+
+def _constants(module: Module) -> set[str]:
+    """The names that stand in lists of unspecialised parameters."""
+    return {
+        name.id
+        for function in module.functions.values()
+        for decorator in function.decorator_list
+        for keyword in getattr(decorator, "keywords", ())
+        if keyword.arg == LIST
+        for name in ast.walk(keyword)
+        if isinstance(name, ast.Name)
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,10 +24,29 @@ class Origin:
 class Module:
     """One parsed file; only what is bound outside functions and classes counts as bound."""
 
-    def __init__(self, path: str, tree: ast.Module, package: str) -> None:
+    def __init__(self, path: str, data: bytes, package: str) -> None:
         self.path = path
-        self.tree = tree
+        self.tree = ast.parse(data)
         self.package = package
+        self.lines = data.splitlines()
+
+    def without(self, other: Module) -> list[ast.stmt]:
+        """Copies of the statements that do not stand, letter for letter, in the other module.
+
+        Classes are taken apart: their methods count one by one.
+        """
+        theirs = Counter(other._text(node) for node in _pieces(other.tree))
+        rest = []
+        for node in _pieces(self.tree):
+            text = self._text(node)
+            if theirs[text]:
+                theirs[text] -= 1
+            else:
+                rest += ast.parse(ast.unparse(node)).body
+        return rest
+
+    def _text(self, node: ast.stmt) -> bytes:
+        return b"\n".join(self.lines[first_line(node) - 1 : node.end_lineno])
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
@@ -119,7 +139,20 @@ class Package:
 
 @lru_cache(maxsize=256)
 def _module(path: str, data: bytes, package: str) -> Module:
-    return Module(path, ast.parse(data), package)
+    return Module(path, data, package)
+
+
+def _pieces(tree: ast.Module) -> Iterator[ast.stmt]:
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from node.body
+        else:
+            yield node
+
+
+def first_line(node: ast.stmt) -> int:
+    """The line where a statement starts, its decorators included."""
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
 
 
 def _outside(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -68,18 +68,17 @@ def _replaceable(path: str, module: Module, launched: tuple[Kernel, ...]) -> set
     elif path == WARMUP:
         nodes = [n for n in ast.walk(module.tree) if isinstance(n, ast.ImportFrom)]
     else:
-        for kernel in launched:
-            if kernel.path != path:
-                continue
-            decorators = module.functions[kernel.name].decorator_list
-            nodes += decorators
-            nodes += [
-                value
-                for decorator in decorators
-                for name in ast.walk(decorator)
-                if LIST in ast.unparse(decorator) and isinstance(name, ast.Name)
-                for value in module.constants.get(name.id, [])
-            ]
+        names = {kernel.name for kernel in launched if kernel.path == path}
+        # Of two definitions the last counts, and both may be changed.
+        kernels = [n for n in module.outside if getattr(n, "name", None) in names]
+        nodes = [d for kernel in kernels for d in getattr(kernel, "decorator_list", ())]
+        nodes += [
+            value
+            for decorator in nodes
+            for name in ast.walk(decorator)
+            if LIST in ast.unparse(decorator) and isinstance(name, ast.Name)
+            for value in module.constants.get(name.id, [])
+        ]
     return {
         line
         for node in nodes

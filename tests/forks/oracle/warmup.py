@@ -115,7 +115,7 @@ def _takes(method: ast.FunctionDef | None, call: ast.Call) -> bool:
 
 def _rest(module: Module, other: Module) -> str:
     """The module without the function and without imports that only it has."""
-    theirs = {(o.module, o.name, bound) for bound, o in other.every_import.items()}
+    theirs = {(o.module, o.name, bound) for bound, o in other.imports.items()}
     tree = ast.parse(ast.unparse(module.tree))
     body: list[ast.stmt] = []
     for node in tree.body:

@@ -12,9 +12,12 @@ WARMUP = "v1/worker/gpu/warmup.py"
 
 
 def faults(old: Package, new: Package, monitors: frozenset[str]) -> list[str]:
-    changed = old.modules.get(WORKER) is not new.modules.get(WORKER)
+    before, after = old.modules.get(WORKER), new.modules.get(WORKER)
+    if before is None or after is None:
+        return ["no worker"]
+    changed = before is not after
     found = state_faults(new, monitors, strict=changed)
-    if changed and _without_ours(old) != _without_ours(new):
+    if changed and _without_ours(before, after) != _without_ours(after, before):
         found.append("the worker changed by more than the import and the call")
     if not _knows_v2(old) and _knows_v2(new):
         found.append(f"the worker has no {FLAG}")
@@ -26,9 +29,9 @@ def faults(old: Package, new: Package, monitors: frozenset[str]) -> list[str]:
 def state_faults(package: Package, monitors: frozenset[str], *, strict: bool = False) -> list[str]:
     """`strict` also asks that the call comes after the sampler's dummy run, where ours belongs."""
     module = package.modules.get(WORKER)
-    owner = module.classes.get("Worker") if module else None
-    if module is None or owner is None or METHOD not in methods(owner):
-        return ["no Worker.compile_or_warm_up_model"]
+    owner = _owner(package)
+    if module is None or owner is None:
+        return [f"no worker with {METHOD}"]
     found = _import_faults(package, module, methods(owner))
     flag = flag_of(owner)
     for v2 in (False, True) if _mentions(owner, flag) else (False,):
@@ -37,8 +40,20 @@ def state_faults(package: Package, monitors: frozenset[str], *, strict: bool = F
     return sorted(set(found))
 
 
+def _owner(package: Package) -> ast.ClassDef | None:
+    """The class `Worker`, or the only class with the method, whatever a fork calls it."""
+    module = package.modules.get(WORKER)
+    with_method = {
+        name: owner
+        for name, owner in (module.classes.items() if module else ())
+        if METHOD in methods(owner)
+    }
+    only = next(iter(with_method.values())) if len(with_method) == 1 else None
+    return with_method.get("Worker", only)
+
+
 def _knows_v2(package: Package) -> bool:
-    owner = package.modules[WORKER].classes.get("Worker")
+    owner = _owner(package)
     return owner is not None and _mentions(owner, FLAG)
 
 
@@ -83,12 +98,10 @@ def _import_faults(
     return []
 
 
-def _without_ours(package: Package) -> str:
-    """The worker's module without the import and the call, as text to compare."""
-    module = package.modules.get(WORKER)
-    if module is None:
-        return ""
-    return ast.dump(_Remover().visit(ast.parse(ast.unparse(module.tree))))
+def _without_ours(module: Module, other: Module) -> list[str]:
+    """What only this module has, less the import and the call, as text to compare."""
+    rest = (_Remover().visit(node) for node in module.without(other))
+    return [ast.dump(node) for node in rest if node is not None]
 
 
 class _Remover(ast.NodeTransformer):
