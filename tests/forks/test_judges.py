@@ -22,7 +22,7 @@ FIXED = trees.fork("03-fix-in-place").tree.inside
 PLAIN = trees.fork("00-monitor-in-triton-utils").tree.inside
 
 
-@examples(400)
+@examples(300)
 @given(st.data())
 def test_what_one_judge_accepts_the_other_does_not_find_wrong(data: st.DataObject) -> None:
     def pick(options: Sequence[Any]) -> Any:

@@ -51,6 +51,11 @@ def mixed(data: st.DataObject, tree: Tree, file: str, count: int) -> Tree:
     return tree.edited(file, text.encode())
 
 
+def one_in_five(data: st.DataObject) -> bool:
+    """A second run costs as much as the first, so not every case gets one."""
+    return data.draw(st.integers(0, 4)) == 1
+
+
 def check(tree: Tree, *, again: bool = False) -> Judged:
     result = judged(tree, HINTS, again=again)
     note(f"{result.plan.verdict.value}: " + "; ".join(o.detail for o in result.plan.outcomes))
@@ -58,32 +63,32 @@ def check(tree: Tree, *, again: bool = False) -> Judged:
     assert result.faults == ()
     was, now = tree.inside.get(WORKER), result.after.inside.get(WORKER)
     if was is not None and now is not None and was != now:
-        assert trace.faults(was, now, HINTS.monitors) == []
+        assert trace.faults(was, now, HINTS.monitors) == ()
     return result
 
 
-@examples(900)
+@examples(550)
 @given(st.data())
 def test_a_mixed_worker_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(WORKERS))).tree
     check(mixed(data, tree, WORKER, 4))
 
 
-@examples(700)
+@examples(550)
 @given(st.data())
 def test_a_mixed_block_table_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(TABLES))).tree
     check(mixed(data, tree, BLOCK_TABLE, 3))
 
 
-@examples(200)
+@examples(150)
 @given(st.data())
 def test_a_mixed_warm_up_module_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork("00-monitor-in-triton-utils").tree
-    check(mixed(data, tree, WARMUP, 3), again=True)
+    check(mixed(data, tree, WARMUP, 3), again=one_in_five(data))
 
 
-@examples(300)
+@examples(200)
 @given(st.data())
 def test_any_bytes_are_kept_or_refused(data: st.DataObject) -> None:
     tree = trees.fork("00-monitor-in-triton-utils").tree
@@ -92,17 +97,17 @@ def test_any_bytes_are_kept_or_refused(data: st.DataObject) -> None:
             tree = mixed(data, tree, file, 2)
         form = BYTES[data.draw(st.sampled_from(sorted(BYTES)))]
         tree = tree.edited(file, form(tree.inside[file].decode()))
-    check(tree, again=True)
+    check(tree, again=one_in_five(data))
 
 
-@examples(300)
+@examples(250)
 @given(st.data())
 def test_any_fork_mixed_everywhere_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(ANY))).tree
     for file in (WORKER, BLOCK_TABLE, WARMUP):
         if file in tree.inside and b"\r" not in tree.inside[file]:
             tree = mixed(data, tree, file, 2)
-    check(tree, again=True)
+    check(tree, again=one_in_five(data))
 
 
 def only(file: str, old: str, new: str) -> Tree:

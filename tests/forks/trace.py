@@ -127,7 +127,8 @@ def _settle(worker: Any, events: list[str], settings: Settings) -> None:
     worker.fork = stand("fork")
 
 
-def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) -> list[str]:
+@lru_cache(maxsize=64)
+def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """What running both shows to be wrong with the rewrite of the worker."""
     found: set[str] = set()
     knows_v2 = any(name.encode() in before for name in V2_NAMES)
@@ -135,9 +136,9 @@ def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) 
         settings = Settings(*values)
         was, now = run(before, settings), run(after, settings)
         if was is None:
-            return []
+            return ()
         if now is None:
-            return ["the worker no longer loads"]
+            return ("the worker no longer loads",)
         ours = [place for place, event in enumerate(now) if event.endswith("." + OURS)]
         if [event for event in now if not event.endswith("." + OURS)] != was:
             found.add(f"other calls than before: {settings}")
@@ -155,7 +156,7 @@ def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) 
             found.add(f"not called before the monitor: {settings}")
         if not ours and steps and now[-1] == "returned":
             found.add(f"not called: {settings}")
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _announces(event: str, monitors: frozenset[str]) -> bool:

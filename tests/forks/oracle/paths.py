@@ -68,6 +68,8 @@ class Walk:
         self.flag = flag
         self.found: list[str] = []
         self.running: list[str] = []
+        # Whether some path of this runner makes the call before the monitor.
+        self.in_time = False
         self.gate = _gate(self.methods)
 
     def run(self) -> list[str]:
@@ -241,6 +243,8 @@ class Walk:
             self.found.append("a V2 path makes the call")
         elif state.watched:
             self.found.append(f"the call comes when {state.watched}")
+        else:
+            self.in_time = True
         return replace(state, calls=min(state.calls + 1, 2))
 
     def step(self, state: State) -> State:
