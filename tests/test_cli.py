@@ -287,6 +287,18 @@ def test_a_file_that_cannot_be_taken_in_is_a_line_and_exit_3(
         assert snapshot(tree) == before
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_white_space_that_the_parser_would_lose_is_refused_by_every_verb(
+    file: str, tree: Path
+) -> None:
+    path = tree / "vllm" / file
+    path.write_bytes(path.read_bytes().replace(b"\nimport torch", b"\nX = 1\n\x0cimport torch"))
+    before = snapshot(tree)
+    assert [run(verb, tree).code for verb in VERBS] == [3, 3, 3]
+    assert list(edits(run("check", tree, "--json")).values()).count(("refused", "unparsable")) == 1
+    assert snapshot(tree) == before
+
+
 def test_a_refusal_is_in_the_json_too(tree: Path) -> None:
     break_syntax(tree / "vllm" / WORKER)
     ran = run("apply", tree, "--json")

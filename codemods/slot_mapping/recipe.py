@@ -10,7 +10,7 @@ from codemods.outcome import EditName, FileChange, Outcome, Reason, Status
 from codemods.slot_mapping import kernel, unit_tests, upstream, warmup, worker
 from codemods.slot_mapping.launches import Launches, find, jitted_functions
 from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile, Sources
-from codemods.transforms import names
+from codemods.transforms import names, source
 from codemods.transforms.do_not_specialize import parameters
 from codemods.transforms.statements import line_of
 
@@ -32,6 +32,8 @@ class Result:
     def add(self, outcome: Outcome) -> None:
         if outcome.status is Status.PRESENT:
             self.present.add(outcome.edit)
+        if outcome.status is Status.REFUSED:
+            self.outcomes = [one for one in self.outcomes if one.edit is not outcome.edit]
         known = {one.edit for one in self.outcomes}
         if outcome.edit in self.wanted and outcome.edit not in known:
             self.outcomes.append(outcome)
@@ -42,6 +44,10 @@ class Result:
             self.add(edited.outcome)
             return
         after = edited.module.bytes
+        if source.loses_white_space(file.data, after):
+            raise Refusal(
+                Reason.UNPARSABLE, "parsing it would change white space outside the edit", file.name
+            )
         self.after[file.name] = (file.data, after)
         self.edited.setdefault(file.name, []).append(edited.outcome.edit)
         self.add(edited.outcome_on_its_line(file.data, after))

@@ -11,6 +11,7 @@ from codemods.transforms.source import (
     MAX_LINE,
     UnparsableSource,
     compiles,
+    loses_white_space,
     parse,
     survives_parsing,
 )
@@ -62,6 +63,37 @@ def test_a_module_comes_back_byte_for_byte(data: bytes) -> None:
 )
 def test_what_the_parser_would_lose_is_known(data: bytes) -> None:
     assert not survives_parsing(data)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"x = 1\n\x0cy = 2\n", b"x = 1\ny = 2\nz = 3\n"),
+        (b"x = 1\ry = 2\r", b"x = 1\ry = 2"),
+        (b"x = 1\n\n    \n", b"x = 1\n\ny = 2\n"),
+        (b"x = 1\n\n\ny = 2\n", b"x = 1\n\ny = 2\n"),
+        (b"x = 1\r\ny = 2\r\n", b"x = 1\r\ny = 2\n"),
+        (b"x = 1 \ny = 2", b"x = 1\ny = 2"),
+    ],
+)
+def test_white_space_that_is_lost_is_seen(before: bytes, after: bytes) -> None:
+    assert loses_white_space(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", b""),
+        (b"x = 1\n\n    \n", b"x = 1\n\n    \n"),
+        (b"x = 1\n", b"x = 1\n\n\ny = 2\n"),
+        (b"x = 1", b"x = 1\n\n\ny = 2\n"),
+        (b"x = 1\r\ny = 2", b"x = 1\r\ny = 2\r\nz = 3"),
+        (b"@jit\n", b'@jit(a=["b"])\n'),
+        (b"from a import (b)\n", b"from a import (b, c)\n"),
+    ],
+)
+def test_what_an_edit_adds_or_replaces_is_no_loss(before: bytes, after: bytes) -> None:
+    assert not loses_white_space(before, after)
 
 
 @pytest.mark.parametrize(
