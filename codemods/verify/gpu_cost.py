@@ -1,8 +1,11 @@
 """A proof on a GPU, in a process of its own: a launch takes as long as before, a warm-up is short.
 
 Launches are captured into a CUDA graph of each side and replayed in turns, so that the time between
-CUDA events is the GPU's alone; the median over the rounds is compared. `do_not_specialize` could
-cost the kernel what its compiler no longer knows: this shows whether it does.
+CUDA events is the GPU's alone; the median over the rounds is compared. Where its buffers lie makes
+a launch some percent faster or slower, whatever the code (seen: 3.5 %), so each side is built
+several times over, at other addresses; the `control` figures are one half of the builds before
+against the other half. `do_not_specialize` could cost the kernel what its compiler no longer knows:
+this shows whether it does.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ TOLERANCE = 0.03
 SHAPES = ((1, 1), (16, 16), (128, 128), (1, 1000), (64, 8192))
 Shape = tuple[int, int]
 LAUNCHES = 100
-ROUNDS = 60
+BUILDS = 8
+ROUNDS = 10  # of each build
 
 
 @dataclass(frozen=True)
@@ -93,25 +97,30 @@ def _warmup(tree: Loaded, engine: Engine, site: CallSite) -> dict[str, int | flo
 
 
 def _compared(
-    before: dict[Shape, Replay], after: dict[Shape, Replay]
+    before: dict[Shape, list[Replay]], after: dict[Shape, list[Replay]]
 ) -> dict[str, int | float | str]:
     found: dict[str, int | float | str] = {}
     for shape in SHAPES:
         sides = (before[shape], after[shape])
         taken: tuple[list[float], list[float]] = ([], [])
-        for turn in range(ROUNDS):
+        halves: tuple[list[float], list[float]] = ([], [])
+        for turn in range(ROUNDS * BUILDS):
             # Each goes first every other time, so that a drifting clock favours neither.
-            for side in (0, 1) if turn % 2 else (1, 0):
-                taken[side].append(_event_us(sides[side]))
+            for side in (0, 1) if turn // BUILDS % 2 else (1, 0):
+                taken[side].append(_event_us(sides[side][turn % BUILDS]))
+            halves[turn % 2].append(taken[0][-1])
         old, new = median(taken[0]), median(taken[1])
+        found[f"control_{shape[1]}_tokens"] = round(median(halves[1]) / median(halves[0]), 4)
         found[f"us_{shape[1]}_tokens_before"] = round(old, 3)
         found[f"us_{shape[1]}_tokens_after"] = round(new, 3)
         found[f"ratio_{shape[1]}_tokens"] = round(new / old, 4)
     return found
 
 
-def _launchers(tree: Loaded, engine: Engine, site: CallSite) -> dict[Shape, Replay]:
-    return {shape: _launcher(tree, engine, site, shape) for shape in SHAPES}
+def _launchers(tree: Loaded, engine: Engine, site: CallSite) -> dict[Shape, list[Replay]]:
+    return {
+        shape: [_launcher(tree, engine, site, shape) for _ in range(BUILDS)] for shape in SHAPES
+    }
 
 
 def _launcher(tree: Loaded, engine: Engine, site: CallSite, shape: Shape) -> Replay:
