@@ -115,6 +115,14 @@ def serving(results: dict[str, Result]) -> Iterator[str]:
             "slot-mapping compiles: start, requests", "monitor names the kernel",
             "other kernels it names")  # fmt: skip
     yield from table(head, (serve_row(r) for r in sorted(served, key=order)))
+    failing = [
+        r["name"] for r in served if any(q["status"] != [200] for q in r["requests"][:FIRST])
+    ]
+    if failing:
+        yield (
+            f"\nNo request was answered in {', '.join(failing)}: the engine stopped at the first one, "
+            "with the tree as it is and rewritten alike, so these rows show nothing of the kernel."
+        )
 
 
 def order(result: Result) -> tuple[int, int, int]:
@@ -199,6 +207,28 @@ def suites(results: dict[str, Result]) -> Iterator[str]:
         )
         head = ("vLLM", "before", "after", "passed before, not after", "added by the rewrite")
         yield from table(head, rows)
+        yield from failures(results)
+
+
+def failures(results: dict[str, Result]) -> Iterator[str]:
+    """Each reason for which tests failed, and where, so that a reader can tell whose fault it is."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for result in results.values():
+        for test, verdict in result.get("tests", {}).items() if result["kind"] == "tests" else ():
+            kind, _, why = verdict.partition(": ")
+            if kind == "failed":
+                where.setdefault((test, why), []).append(f"{result['release']} {result['side']}")
+    if not where:
+        return
+    yield "\nWhat failed, and why:\n"
+    for (test, why), places in sorted(where.items()):
+        yield f"- `{test}` ({', '.join(sorted(places))}): {' '.join(why.split())}"
+    if any("EADDRINUSE" in why for _, why in where):
+        yield (
+            "\nThe suites of this run shared the machine's ports. Of those that listened on the "
+            "same fixed port at a time only one could, so that this run says nothing about such "
+            "a test; `benchmarks/gpu/alone.py` now gives each suite a network of its own."
+        )
 
 
 def tally(tests: dict[str, str]) -> str:

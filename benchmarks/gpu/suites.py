@@ -72,7 +72,8 @@ def suite(root: Path, release: str, side: str, python: str, limit_s: float) -> d
     source = root / ("suites" if side == "before" else "suites-after") / release
     tree = tree_of(root, release, side)
     env = environment(tree, root / "site", work) | {"HF_HOME": str(root / "models")}
-    command = [python, "-m", "pytest", "-q", "--no-header", TEST]
+    # vLLM's tests listen on one fixed port.
+    command = [python, str(HERE / "alone.py"), python, "-m", "pytest", "-q", "--no-header", TEST]
     command += ["-p", "no:cacheprovider", f"--junitxml={work / 'junit.xml'}"]
     ended = run(command, source, env, work / "log", limit_s)
     result = {"kind": "tests", "name": name, "release": release, "side": side, "ended": ended}
