@@ -120,7 +120,7 @@ def serving(results: dict[str, Result]) -> Iterator[str]:
     ]
     if failing:
         yield (
-            f"\nNo request was answered in {', '.join(failing)}: the engine stopped at the first one, "
+            f"\nNo request was answered in {', '.join(failing)}: the engine stopped at the first, "
             "with the tree as it is and rewritten alike, so these rows show nothing of the kernel."
         )
 
@@ -211,7 +211,7 @@ def suites(results: dict[str, Result]) -> Iterator[str]:
 
 
 def failures(results: dict[str, Result]) -> Iterator[str]:
-    """Each reason for which tests failed, and where, so that a reader can tell whose fault it is."""
+    """Each reason for which tests failed, and where: a reader can tell whose fault it is."""
     where: dict[tuple[str, str], list[str]] = {}
     for result in results.values():
         for test, verdict in result.get("tests", {}).items() if result["kind"] == "tests" else ():

@@ -106,9 +106,10 @@ def record(tree: str, package: str) -> Record:
 
 def starts(engine: Engine, out: Record, seen: list[str]) -> None:
     group = engine.module("distributed").get_pp_group()
-    every = [(*values, False) for values in product((False, True), repeat=4)]
+    every = [(False, *values, False) for values in product((False, True), repeat=3)]
+    second = [(True, *[both] * 3, False) for both in (False, True)]
     narrow = [(False, last, False, False, True) for last in (False, True)]
-    for values in every + narrow:
+    for values in every + second + narrow:
         settings = dict(zip(("v2", "last", "pooling", "eager", "small"), values, strict=True))
         name = " ".join(word for word, is_so in settings.items() if is_so)
         engine.quiet()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 SCALE = int(os.environ.get("FORKS_SCALE", "1"))
 FRESH = os.environ.get("FORKS_PROFILE") == "search"
@@ -19,5 +19,7 @@ def examples(count: int) -> settings:
         derandomize=not FRESH,
         database=None,
         deadline=None,
+        # Explaining a failure traces every case, which doubles the time.
+        phases=(Phase.explicit, Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
