@@ -10,6 +10,7 @@ from codemods.outcome import EditName, FileChange, Outcome, Reason, Status
 from codemods.slot_mapping import kernel, unit_tests, upstream, warmup, worker
 from codemods.slot_mapping.launches import Launches, find, jitted_functions
 from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile, Sources
+from codemods.slot_mapping.warm_up_method import find_method
 from codemods.transforms import names, source
 from codemods.transforms.do_not_specialize import parameters
 from codemods.transforms.statements import line_of
@@ -243,7 +244,7 @@ def _worker_method(sources: Sources) -> str | None:
     file = sources.read(WORKER)
     if file is None:
         return None
-    method = worker.find_method(file)
+    method = find_method(file)
     return f"{method.owner.name.value}.{method.function.name.value}"
 
 

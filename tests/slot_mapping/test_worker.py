@@ -400,3 +400,37 @@ def test_the_line_of_the_outcome_is_the_calls() -> None:
     one = edited.outcome_on_its_line(module(BRANCH, MONITOR).encode(), after)
     assert one.line is not None
     assert f"{FUNCTION}(self.model_runner)".encode() in after.splitlines()[one.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("class Worker:", f"{FUNCTION} = None\n\n\nclass Worker:"),
+        ("class Worker:", f"def {FUNCTION}(runner):\n    pass\n\n\nclass Worker:"),
+        ("        if self.use_v2", f"        {FUNCTION} = None\n        if self.use_v2"),
+    ],
+)
+def test_a_worker_that_binds_our_name_itself_is_refused(before: str, after: str) -> None:
+    source = fork("00-monitor-in-utils").tree.inside[WORKER].decode()
+    assert before in source
+    file = SourceFile("vllm/v1/worker/gpu_worker.py", source.replace(before, after, 1).encode())
+    with pytest.raises(Refusal, match="for something of its own") as refused:
+        worker.edit(file, True)
+    assert refused.value.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "started",
+    ['os.environ["ACME_ENGINE_STARTED"] = "1"', "self.engine_started = True", "mark_started()"],
+)
+def test_an_engine_declared_started_before_the_branch_is_refused(started: str) -> None:
+    source = fork("00-monitor-in-utils").tree.inside[WORKER].decode()
+    place = "        kernel_warmup(self)\n"
+    assert place in source
+    file = SourceFile(
+        "vllm/v1/worker/gpu_worker.py",
+        source.replace(place, f"{place}        {started}\n", 1).encode(),
+    )
+    with pytest.raises(Refusal, match="started before the V1/V2 warm-up branch") as refused:
+        worker.edit(file, True)
+    assert refused.value.reason is Reason.NO_ANCHOR
