@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from .modules import Module, methods
+from .steps import STEPS, evaluated, gate_of, has_step
 
 METHOD = "compile_or_warm_up_model"
 CALL = "warmup_v1_slot_mapping_kernel"
-FLAG = "use_v2_model_runner"
-STEPS = {"_dummy_sampler_run", "_dummy_pooler_run", "warmup_kernels"}
 STARTED_CALL = re.compile(r"(engine|server|worker)_?(has_)?started|mark_started|notify_ready", re.I)
 STARTED_KEY = re.compile(r"STARTED|READY")
 
@@ -70,7 +69,7 @@ class Walk:
         self.running: list[str] = []
         # Whether some path of this runner makes the call before the monitor.
         self.in_time = False
-        self.gate = _gate(self.methods)
+        self.gate = gate_of(self.methods)
 
     def run(self) -> list[str]:
         ends = self.method(METHOD, {State()})
@@ -95,7 +94,7 @@ class Walk:
             if not ends.on:
                 break
             after = self.statement(statement, ends.on)
-            if _has_step(statement) and not isinstance(statement, ast.Expr):
+            if has_step(statement) and not isinstance(statement, ast.Expr):
                 after.on = {replace(state, entered=True) for state in after.on}
             ends.on = after.on
             ends.take(after)
@@ -210,7 +209,7 @@ class Walk:
 
     def expressions(self, nodes: Iterable[ast.AST], states: set[State]) -> set[State]:
         for node in nodes:
-            for part, sure in _evaluated(node, True):
+            for part, sure in evaluated(node, True):
                 states = (set() if sure else states) | self.event(part, states)
         return states
 
@@ -273,59 +272,3 @@ class Walk:
         if origin is None or "jit_monitor" not in origin.dotted:
             return False
         return "activate" in (rest or origin.dotted)
-
-
-def _evaluated(node: ast.AST, sure: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """The parts of an expression in the order they run, and whether they surely do."""
-    if isinstance(node, (ast.Lambda, ast.FunctionDef)):
-        return
-    if isinstance(node, ast.BoolOp):
-        for place, value in enumerate(node.values):
-            yield from _evaluated(value, sure and place == 0)
-        return
-    if isinstance(node, ast.IfExp):
-        yield from _evaluated(node.test, sure)
-        yield from _evaluated(node.body, False)
-        yield from _evaluated(node.orelse, False)
-        return
-    looped = isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
-    for child in ast.iter_child_nodes(node):
-        yield from _evaluated(child, sure and not looped)
-    yield node, sure
-
-
-def _gate(known: dict[str, ast.FunctionDef]) -> ast.If | None:
-    """The innermost `if` that holds every warm-up step of the method that holds them."""
-    for function in known.values():
-        steps = [n for n in ast.walk(function) if _is_step(n)]
-        if not steps:
-            continue
-        ifs = [
-            n
-            for n in ast.walk(function)
-            if isinstance(n, ast.If) and all(any(s is p for p in ast.walk(n)) for s in steps)
-        ]
-        # ast.walk goes breadth first, so the innermost comes last.
-        return ifs[-1] if ifs else ast.If(ast.Constant(True), [], [])
-    return None
-
-
-def flag_of(owner: ast.ClassDef) -> str:
-    """The attribute that means V2, by whatever name: the one whose arm calls warmup_kernels."""
-    for node in ast.walk(owner):
-        if not isinstance(node, ast.If) or not re.fullmatch(r"self\.\w+", ast.unparse(node.test)):
-            continue
-        calls = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Call)]
-        if any(ast.unparse(n.func) == "warmup_kernels" for n in calls):
-            return ast.unparse(node.test).removeprefix("self.")
-    return FLAG
-
-
-def _is_step(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    return ast.unparse(node.func).rsplit(".", 1)[-1] in STEPS
-
-
-def _has_step(node: ast.AST) -> bool:
-    return any(_is_step(part) for part in ast.walk(node))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from .modules import Module, Package, methods
-from .paths import CALL, FLAG, METHOD, Walk, flag_of
+from .paths import CALL, METHOD, Walk
+from .steps import FLAG, flag_of
 
 WORKER = "v1/worker/gpu_worker.py"
 WARMUP = "v1/worker/gpu/warmup.py"
