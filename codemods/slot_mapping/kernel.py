@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import libcst as cst
 
 from codemods.outcome import EditName, Outcome, Reason, Status
-from codemods.slot_mapping.launches import Kernel
+from codemods.slot_mapping.launches import Kernel, jitted_functions
 from codemods.slot_mapping.source_file import Edited, Refusal
 from codemods.transforms.do_not_specialize import (
     AddDoNotSpecialize,
@@ -21,6 +22,7 @@ from codemods.transforms.do_not_specialize import (
 from codemods.transforms.statements import line_of
 
 PARAMETER = "num_tokens"
+_LINE = 88  # vLLM's line length
 
 
 def edit(kernels: Sequence[Kernel]) -> dict[str, Edited]:
@@ -35,7 +37,10 @@ def edit(kernels: Sequence[Kernel]) -> dict[str, Edited]:
     merges: dict[str, list[Merge]] = {}
     for kernel in touched:
         module = modules[kernel.file.name]
-        transformer = AddDoNotSpecialize(module, kernel.name, PARAMETER, kernel.definitions)
+        width = _LINE if _is_last_kernel(kernel) else sys.maxsize
+        transformer = AddDoNotSpecialize(
+            module, kernel.name, PARAMETER, kernel.definitions, width=width
+        )
         modules[kernel.file.name] = module.visit(transformer)
         merges.setdefault(kernel.name, []).extend(transformer.merges)
         if Merge.UNKNOWN in transformer.merges:
@@ -59,6 +64,12 @@ def edit(kernels: Sequence[Kernel]) -> dict[str, Edited]:
     outcome = _outcome(touched, merges)
     order = sorted(changed, key=lambda name: name != outcome.file)
     return {name: Edited(outcome, changed[name]) for name in order} or {"": Edited(outcome)}
+
+
+def _is_last_kernel(kernel: Kernel) -> bool:
+    """Whether no kernel stands below: Triton's cache key covers a kernel's line number."""
+    kernels = [*jitted_functions(kernel.file)]
+    return bool(kernels) and kernels[-1] in kernel.definitions
 
 
 def _outcome(touched: Sequence[Kernel], merges: dict[str, list[Merge]]) -> Outcome:

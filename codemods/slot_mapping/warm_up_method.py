@@ -19,6 +19,7 @@ from codemods.transforms.statements import line_of
 METHOD = "compile_or_warm_up_model"
 V2_WARMUP = "warmup_kernels"
 V1_DUMMY_RUNS = frozenset({"_dummy_sampler_run", "_dummy_pooler_run"})
+RUNNER_METHODS = V1_DUMMY_RUNS | {"_dummy_run", "capture_model", "maybe_remove_all_loras"}
 V2_FLAG = "use_v2_model_runner"
 
 
@@ -235,6 +236,26 @@ def _is_v2_test(test: cst.BaseExpression) -> bool:
 
 def _names_v2(name: str) -> bool:
     return "v2" in name.lower().split("_")
+
+
+def model_runner(method: Method) -> str:
+    """What the method calls the model runner: the one whose dummy runs it makes."""
+    found = {
+        path.rpartition(".")[0]
+        for call in names.calls(method.block)
+        if (path := names.dotted(call.func)) and path.split(".")[-1] in RUNNER_METHODS
+    }
+    own = {path for path in found if path.startswith("self.")}
+    if not own or "self.model_runner" in own:
+        return "self.model_runner"
+    if len(own) > 1:
+        raise Refusal(
+            Reason.AMBIGUOUS,
+            f"the dummy runs are made on several runners: {', '.join(sorted(own))}",
+            method.file.name,
+            method.line(method.function),
+        )
+    return own.pop()
 
 
 def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:

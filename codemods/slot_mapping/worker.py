@@ -18,6 +18,7 @@ from codemods.slot_mapping.warm_up_method import (
     called,
     find_anchor,
     find_method,
+    model_runner,
     v2_flag,
 )
 from codemods.slot_mapping.warmup import FUNCTION
@@ -29,10 +30,10 @@ WARMUP_MODULE = "gpu.warmup"
 
 _CALL = """if not {flag}:
     # V1: no dummy run launches the slot mapping kernel.
-    {imported}{function}(self.model_runner)
+    {imported}{function}({runner})
 """
 _UNGUARDED = """# No dummy run launches the slot mapping kernel.
-{imported}{function}(self.model_runner)
+{imported}{function}({runner})
 """
 
 
@@ -71,7 +72,10 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
     module, imported = _with_import(worker.module)
     if imported and flag:
         imported += "    "
-    text = (_CALL if flag else _UNGUARDED).format(flag=flag, imported=imported, function=FUNCTION)
+    runner = model_runner(method)
+    text = (_CALL if flag else _UNGUARDED).format(
+        flag=flag, imported=imported, function=FUNCTION, runner=runner
+    )
     first, *rest = parse_statements(module, text)
     first = first.with_changes(leading_lines=[cst.EmptyLine(indent=False), *first.leading_lines])
     changed = insert_after(module, anchor, [first, *rest])
@@ -82,7 +86,7 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
         f"{METHOD} calls {FUNCTION} {_place(method)}",
         worker.name,
     )
-    return Edited(outcome, changed, marker=f"{FUNCTION}(self.model_runner)")
+    return Edited(outcome, changed, marker=f"{FUNCTION}({runner})")
 
 
 def _refuse_rebinding(method: Method) -> None:

@@ -40,12 +40,15 @@ class JitNames:
     @classmethod
     def of(cls, module: cst.Module) -> JitNames:
         bound = tuple(names.imports(module))
+        taken = {one.local for one in bound} | {name for name, _ in names.assignments(module)}
+        modules = {
+            one.local
+            for one in bound
+            if one.name == "triton" or (one.name is None and one.module == "triton")
+        }
+        # Nothing in sight binds the name: it comes with a star import.
         return cls(
-            frozenset(
-                one.local
-                for one in bound
-                if one.name == "triton" or (one.name is None and one.module == "triton")
-            ),
+            frozenset(modules if "triton" in taken else modules | {"triton"}),
             frozenset(one.local for one in bound if one.name == "jit" and "triton" in one.module),
         )
 

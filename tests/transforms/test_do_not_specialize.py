@@ -364,7 +364,6 @@ def test_the_decorator_is_found_under_its_imported_name(imported: str, decorator
         ("import triton", "@other.triton.jit"),
         ("import triton", "@triton.jit_in_time"),
         ("import triton.language as tl", "@tl.jit"),
-        ("import os", "@triton.jit"),
         ("from triton.runtime import JITFunction", "@JITFunction"),
     ],
 )

@@ -26,7 +26,6 @@ from codemods.transforms.source import (
         b"x = 1",
         b"x = 1\n",
         b"x = 1\r\ny = 2\r\n",
-        b"x = 1\ry = 2",
         b"x = 1\r\ny = 2\nz = 3",
         b"\xef\xbb\xbfx = 1\n",
         b"# coding: latin-1\nx = '\xe9'\n",
@@ -54,7 +53,6 @@ def test_a_module_comes_back_byte_for_byte(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"x = 1\ry = 2\r",
         b"x = 1\n\x0cy = 2\n",
         b"x = 1\n   \n\t\n",
         b"x = = 1\n",
@@ -152,3 +150,8 @@ def test_the_running_python_has_its_say(data: bytes, expected: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert compiles(data) is expected
+
+
+def test_lines_that_end_in_a_lone_carriage_return_are_refused() -> None:
+    with pytest.raises(UnparsableSource, match="lone carriage return"):
+        parse(b"x = 1\ry = 2\r")
