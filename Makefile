@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST ?= $(BIN)/python -m pytest
 
-.PHONY: setup lint test benchmark
+.PHONY: setup lint test search benchmark
 
 setup: .venv/.ready
 
@@ -17,8 +17,14 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+SEARCHES := tests/forks/test_properties.py tests/forks/test_mutations.py
+
 test: setup
-	$(PYTEST) -n auto
+	$(PYTEST) -n auto $(addprefix --ignore=,$(SEARCHES))
+
+# Thousands of mixed and mutated trees: minutes, so apart from the tests of every change.
+search: setup
+	$(PYTEST) -n auto $(SEARCHES)
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py
