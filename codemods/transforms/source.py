@@ -75,7 +75,7 @@ def _refuse_oversize(data: bytes) -> None:
     if longest > MAX_LINE:
         raise UnparsableSource(f"a line is longer than {MAX_LINE} bytes")
     if b"\r" in data.replace(b"\r\n", b""):
-        # LibCST loses the last one, and no tool of a vLLM tree writes them.
+        # LibCST loses the last one, and no tool of today writes them.
         raise UnparsableSource("a line ends in a lone carriage return")
 
 
