@@ -190,3 +190,26 @@ def test_the_tests_fail_where_an_edit_is_undone(tmp_path: Path) -> None:
         "test_slot_mapping_warmup_launches_on_a_borrowed_row",
         "test_worker_warms_slot_mapping_up_before_the_jit_monitor",
     ], ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("above", "passes"),
+    [
+        ("# Before activate_jit_monitor().", True),
+        ("'''Text\nin the first column: activate_jit_monitor()'''", True),
+        ("activate_jit_monitor()", False),
+        ("self.jit_monitor.activate()", False),
+    ],
+)
+def test_only_a_call_of_the_monitor_above_fails_the_workers_test(
+    above: str, passes: bool, tmp_path: Path
+) -> None:
+    pytest.importorskip("triton", reason="needs the verify extra")
+    root = fixed(tmp_path, "00-monitor-in-triton-utils")
+    worker = root / "vllm" / trees.WORKER
+    guard = "        if not self.use_v2_model_runner:\n            # V1"
+    was = worker.read_text()
+    assert was.count(guard) == 1
+    worker.write_text(was.replace(guard, f"        {above}\n{guard}"))
+    failed = [line for line in run_tests(root).stdout.splitlines() if "FAILED" in line]
+    assert ["test_worker_warms_slot_mapping_up" in line for line in failed] == [True] * (not passes)
