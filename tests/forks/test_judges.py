@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
@@ -39,3 +40,13 @@ def test_what_one_judge_accepts_the_other_does_not_find_wrong(data: st.DataObjec
     note(str(ran))
     read = oracle.worker_faults({**FIXED, WORKER: before}, {**FIXED, WORKER: after})
     assert read or not ran
+
+
+@pytest.mark.parametrize("body", ["pass", "self.fork.note()", "break", "continue"])
+def test_a_loop_that_never_ends_is_judged_all_the_same(body: str) -> None:
+    source = (
+        f"class Worker:\n    def {trace.METHOD}(self):\n        while True:\n            {body}\n"
+    )
+    ran = trace.run(source.encode(), trace.Settings(*[False] * len(trace.FLAGS)))
+    assert ran is not None
+    assert ran[-1] == ("returned" if body == "break" else "raised Endless")

@@ -6,12 +6,13 @@ every setting, so it cannot share a misreading with `oracle`.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import iscoroutine
-from itertools import product
+from itertools import count, product
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
@@ -23,6 +24,11 @@ REAL = ("typing", "contextlib", "__future__", "collections.abc", "dataclasses", 
 V2_NAMES = ("use_v2_model_runner", "use_v2")
 RUNNER_NAMES = ("model_runner", "runner")
 FLAGS = ("v2", "last", "pooling", "eager", "other")
+TURNS = 50  # of all `while` loops of a run
+
+
+class Endless(BaseException):
+    """A loop took too many turns; no `except Exception` of the worker may keep it."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +90,26 @@ def run(source: bytes, settings: Settings) -> list[str] | None:
         level = rest[3] if len(rest) > 3 else 0
         return Stand("." * level + name, events, settings)
 
-    names = {"__builtins__": {**vars(builtins), "__import__": load}, "__name__": "worker"}
+    turns = count()
+
+    def turn() -> None:
+        if next(turns) > TURNS:
+            raise Endless
+
+    given = {**vars(builtins), "__import__": load, Turns.NAME: turn}
+    names: dict[str, Any] = {"__builtins__": given, "__name__": "worker"}
     try:
         exec(_code(source), names)
         owners = [v for v in names.values() if isinstance(v, type) and METHOD in vars(v)]
         worker = object.__new__(names.get("Worker", owners[-1]))  # type: ignore[call-overload]
         method = getattr(worker, METHOD)
-    except Exception:
+    except (Exception, Endless):
         return None
     _settle(worker, events, settings)
     events.clear()
     try:
         ended = method()
-    except Exception as error:
+    except (Exception, Endless) as error:
         events.append(f"raised {type(error).__name__}")
     else:
         events.append("returned")
@@ -106,9 +119,21 @@ def run(source: bytes, settings: Settings) -> list[str] | None:
     return events
 
 
+class Turns(ast.NodeTransformer):
+    """Has every turn of a `while` loop counted."""
+
+    NAME = "__turn__"
+
+    def visit_While(self, node: ast.While) -> ast.While:
+        self.generic_visit(node)
+        counted = ast.Expr(ast.Call(ast.Name(self.NAME, ast.Load()), [], []))
+        node.body.insert(0, counted)
+        return node
+
+
 @lru_cache(maxsize=8)
 def _code(source: bytes) -> CodeType:
-    return compile(source, "worker", "exec")
+    return compile(ast.fix_missing_locations(Turns().visit(ast.parse(source))), "worker", "exec")
 
 
 def _settle(worker: Any, events: list[str], settings: Settings) -> None:
