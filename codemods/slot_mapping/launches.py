@@ -6,6 +6,7 @@ kernels whose names share the prefix are not what this method calls.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -208,7 +209,9 @@ class _Search:
         else:
             module, name = bound.module, bound.name
         target = self._file_of(file, module)
-        return target is not None and self._defined(target, name)
+        if target is None or _is_number(target.data, name):
+            return False
+        return self._defined(target, name)
 
     def _file_of(self, file: SourceFile, module: str) -> SourceFile | None:
         """The package's own file behind a module's name, relative to `file` when it has dots."""
@@ -222,6 +225,18 @@ class _Search:
         there = known.definitions if known else ()
         more = tuple(one for one in found if one not in there)
         self.kernels[file.name, name] = Kernel(name, file, (*there, *more))
+
+
+def _is_number(data: bytes, name: str) -> bool:
+    """Whether a module binds a name once, to a number: PAD_SLOT_ID is not worth a parse."""
+    word = re.escape(name.encode())
+    bindings = re.findall(
+        rb"^[ \t]*%b\b[ \t]*[:=].*$|\b(?:def|class|as|import)\b.*\b%b\b" % (word, word),
+        data,
+        re.MULTILINE,
+    )
+    number = rb"%b(?:[ \t]*:[ \t]*\w+)?[ \t]*=[ \t]*-?\d+[ \t]*(?:#.*)?\r?" % word
+    return len(bindings) == 1 and re.fullmatch(number, bindings[0]) is not None
 
 
 def _bindings(module: cst.Module, body: cst.CSTNode) -> dict[str, names.Imported]:

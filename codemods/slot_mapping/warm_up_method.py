@@ -5,6 +5,7 @@ Both are found by what they do, through the class's own methods too, and not by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ V2_WARMUP = "warmup_kernels"
 V1_DUMMY_RUNS = frozenset({"_dummy_sampler_run", "_dummy_pooler_run"})
 RUNNER_METHODS = V1_DUMMY_RUNS | {"_dummy_run", "capture_model", "maybe_remove_all_loras"}
 V2_FLAG = "use_v2_model_runner"
+# What text a call of it starts with: where there is none, no tree need be searched.
+_CALLED_FLAG = re.compile(rb"\b%b\b[\s\\)]*\(" % V2_FLAG.encode())
 
 
 @dataclass(frozen=True)
@@ -261,7 +264,7 @@ def model_runner(method: Method) -> str:
 def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
     """The expression that tells V2 from V1, None in a class that knows no V2."""
     own = f"self.{V2_FLAG}"
-    if own.encode() in method.file.data and _is_read(method.owner, own):
+    if own.encode() in method.file.data and _is_read(method, own):
         return own
     for test in _tests(anchor):
         for operand in _operands(test):
@@ -279,14 +282,18 @@ def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
     return None
 
 
-def _is_read(owner: cst.ClassDef, path: str) -> bool:
+def _is_read(method: Method, path: str) -> bool:
     """Whether a class's methods use an attribute as a value, and none of them calls it."""
-    bodies = [one.body for one in names.walk(owner.body) if isinstance(one, cst.FunctionDef)]
+    bodies = [one.body for one in names.walk(method.owner.body) if isinstance(one, cst.FunctionDef)]
+    if _CALLED_FLAG.search(method.file.data) and any(
+        names.dotted(call.func) == path for body in bodies for call in names.calls(body)
+    ):
+        return False
     return any(
         isinstance(node, cst.Attribute) and names.dotted(node) == path
         for body in bodies
         for node in names.descend(body)
-    ) and not any(names.dotted(call.func) == path for body in bodies for call in names.calls(body))
+    )
 
 
 def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

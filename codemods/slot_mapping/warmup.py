@@ -189,13 +189,22 @@ def _check_interface(block_table: SourceFile) -> None:
         (tables, "block_tables"),
         (_class(block_table, BLOCK_TABLE_CLASS), "num_blocks_per_row"),
     ):
-        if f"self.{attribute}" not in block_table.module.code_for_node(owner):
+        if not _mentions(owner, f"self.{attribute}"):
             raise Refusal(
                 Reason.SIGNATURE_CHANGED,
                 f"expected {owner.name.value} to have {attribute}, found none",
                 block_table.name,
                 line_of(block_table.module, owner),
             )
+
+
+def _mentions(owner: cst.ClassDef, path: str) -> bool:
+    return any(
+        isinstance(node, cst.Attribute) and names.dotted(node) == path
+        for method in names.walk(owner.body)
+        if isinstance(method, cst.FunctionDef)
+        for node in names.descend(method.body)
+    )
 
 
 def _class(file: SourceFile, name: str) -> cst.ClassDef:

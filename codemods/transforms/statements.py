@@ -67,13 +67,13 @@ def insert_before(
 def _insert(
     module: cst.Module, statement: cst.BaseStatement, new: Sequence[cst.BaseStatement], shift: int
 ) -> cst.Module:
-    block = path_to(module, statement)[-2]
+    *way, block, _ = path_to(module, statement)
     assert isinstance(block, (cst.Module, cst.IndentedBlock))
     place = next(i for i, one in enumerate(block.body) if one is statement) + shift
     body = [*block.body[:place], *new, *block.body[place:]]
     if block is module:
         return module.with_changes(body=body)
-    return replace(module, {block: block.with_changes(body=body)})
+    return module.visit(_Replace({block: block.with_changes(body=body)}, {*way}))
 
 
 def replace(module: cst.Module, by: Mapping[cst.CSTNode, cst.CSTNode]) -> cst.Module:

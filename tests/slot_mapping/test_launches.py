@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.slot_mapping.launches import jitted_functions
-from codemods.slot_mapping.source_file import SourceFile
+from codemods.checkout import BLOCK_TABLE
+from codemods.slot_mapping.launches import find, jitted_functions
+from codemods.slot_mapping.source_file import SourceFile, Sources
 
-from .checkouts import KERNEL, block_table, launches
+from .checkouts import KERNEL, block_table, checkout, launches
 
 LAUNCH = "_slots_kernel[(num_reqs,)](1, 2, SIZE=3)"
 PLAIN = "def _slots_kernel(num_tokens):\n    pass\n"
@@ -247,6 +248,39 @@ def test_a_kernel_class_that_is_not_called_is_not(tmp_path: Path) -> None:
 )
 def test_circles_end(text: str, tmp_path: Path) -> None:
     assert found(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("PAD = -1\n", False),
+        ("PAD: int = 7  # slots\r\n", False),
+        ("if x:\n    PAD = -1\n", True),
+        ("", True),
+        ("OTHER = 1\n", True),
+        ("PAD = -1\nPAD = kernel\n", True),
+        ("PAD = kernel\n", True),
+        ("PAD = 1 if x else kernel\n", True),
+        ("PAD = 1\ndef PAD(): pass\n", True),
+        ("PAD = 1\nfrom x import (y, PAD)\n", True),
+        ("PADDED = 1\n", True),
+    ],
+)
+def test_a_module_is_not_parsed_for_a_number(text: str, parsed: bool, tmp_path: Path) -> None:
+    sources = Sources(
+        checkout(
+            tmp_path,
+            {
+                BLOCK_TABLE: block_table(f"{LAUNCH}\nuse(PAD)", head="from vllm.big import PAD"),
+                "big.py": text,
+            },
+        )
+    )
+    file, big = sources.read(BLOCK_TABLE), sources.read("big.py")
+    assert file is not None
+    assert big is not None
+    assert [kernel.name for kernel in find(sources, file).kernels] == ["_slots_kernel"]
+    assert ("module" in vars(big)) == parsed
 
 
 def test_every_jitted_function_of_a_module_is_listed() -> None:
