@@ -6,10 +6,12 @@ Modules that only one verb needs are imported by it, so that `check` starts fast
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from codemods import report
@@ -213,7 +215,7 @@ def parser() -> argparse.ArgumentParser:
         "2 usage, 3 refused, 4 a write failed and was undone.",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    verbs = top.add_subparsers(metavar="VERB", required=True)
+    verbs = top.add_subparsers(metavar="VERB", required=True, prog=top.prog)
 
     one = _verb(verbs, "check", check, "print what each edit would come to")
     one.add_argument("--format", choices=("table", "markdown"), default="table")
@@ -325,7 +327,20 @@ def _plan(options: argparse.Namespace) -> Plan:
     except AmbiguousPackage as error:
         return _ambiguous(root, str(error), wanted)
     _stop_where_interrupted(root)
-    return make_plan(checkout, only=only, skip=skip)
+    with _no_collection():
+        return make_plan(checkout, only=only, skip=skip)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the collector: trees only grow while a plan is made, and it visits each again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _ambiguous(root: Path, detail: str, wanted: frozenset[EditName]) -> Plan:

@@ -6,7 +6,6 @@ prove it, without looking at the tree again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -88,11 +87,17 @@ class FileChange:
 
     @property
     def sha256_before(self) -> str:
-        return hashlib.sha256(self.before).hexdigest()
+        return _sha256(self.before)
 
     @property
     def sha256_after(self) -> str:
-        return hashlib.sha256(self.after).hexdigest()
+        return _sha256(self.after)
+
+
+def _sha256(data: bytes) -> str:
+    import hashlib  # brings OpenSSL along, which a table on the screen does without
+
+    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,6 @@ def verdict_of(outcomes: Iterable[Outcome]) -> Verdict:
         return Verdict.FIXABLE
     if Reason.SUPERSEDED_UPSTREAM in reasons:
         return Verdict.SUPERSEDED
-    if Reason.NO_KERNEL in reasons:
+    if Reason.NO_KERNEL in reasons or reasons == {Reason.NO_TEST_MODULE}:
         return Verdict.NOT_AFFECTED
     return Verdict.ALREADY_FIXED

@@ -45,6 +45,7 @@ def outcomes(*pairs: tuple[Status, Reason]) -> list[Outcome]:
         ((THERE, THERE, THERE, THERE), Verdict.ALREADY_FIXED),
         ((THERE, THERE, THERE, NO_TESTS), Verdict.ALREADY_FIXED),
         ((NO_KERNEL, NO_KERNEL, NO_KERNEL, NO_KERNEL), Verdict.NOT_AFFECTED),
+        ((NO_TESTS,), Verdict.NOT_AFFECTED),
         ((SUPERSEDED, SUPERSEDED, SUPERSEDED, SUPERSEDED), Verdict.SUPERSEDED),
         ((REFUSED, MADE, MADE, NO_TESTS), Verdict.REFUSED),
         ((MADE, MADE, MADE, REFUSED), Verdict.REFUSED),
