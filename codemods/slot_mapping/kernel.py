@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -25,10 +26,11 @@ PARAMETER = "num_tokens"
 _LINE = 88  # vLLM's line length
 
 
-def edit(kernels: Sequence[Kernel]) -> dict[str, Edited]:
+def edit(kernels: Sequence[Kernel], unresolved: Sequence[str] = ()) -> dict[str, Edited]:
     """What becomes of each file that defines a kernel, by name; raises Refusal.
 
-    They share one outcome; the file that it names comes first.
+    They share one outcome; the file that it names comes first, and `unresolved`, which is launched
+    too and is out of reach, is said in it.
     """
     touched = [kernel for kernel in kernels if any(map(_takes_parameter, kernel.definitions))]
     if not touched:
@@ -62,6 +64,9 @@ def edit(kernels: Sequence[Kernel]) -> dict[str, Edited]:
         )
     }
     outcome = _outcome(touched, merges)
+    if unresolved:
+        also = f"; {', '.join(unresolved)}, launched too, is not defined in this package"
+        outcome = replace(outcome, detail=outcome.detail + also)
     order = sorted(changed, key=lambda name: name != outcome.file)
     return {name: Edited(outcome, changed[name]) for name in order} or {"": Edited(outcome)}
 

@@ -149,7 +149,7 @@ def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[
 
 def _kernel(result: Result, launches: Launches) -> None:
     files = {one.file.name: one.file for one in launches.kernels}
-    for name, edited in kernel.edit(launches.kernels).items():
+    for name, edited in kernel.edit(launches.kernels, launches.unresolved).items():
         result.take(edited, files.get(name))
 
 

@@ -193,3 +193,12 @@ def test_a_list_that_cannot_be_read_is_refused(arguments: str, tmp_path: Path) -
 def test_line_ends_and_a_missing_last_one_stay(end: str, tmp_path: Path) -> None:
     text = block_table(LAUNCH).replace("\n", end).rstrip()
     rewrites(rewrite(tmp_path), text, text.replace("@triton.jit", LISTED))
+
+
+def test_a_launch_out_of_reach_beside_ours_is_told(tmp_path: Path) -> None:
+    text = block_table(f"{LAUNCH}\nacme.kernel[(1,)](1)", head="import acme")
+    found = launches(tmp_path, text)
+    detail = next(iter(kernel.edit(found.kernels, found.unresolved).values())).outcome.detail
+    assert detail.endswith(
+        "_slots_kernel; acme.kernel, launched too, is not defined in this package"
+    )
