@@ -17,14 +17,12 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-SEARCHES := tests/forks/test_properties.py tests/forks/test_mutations.py
-
 test: setup
-	$(PYTEST) -n auto $(addprefix --ignore=,$(SEARCHES))
+	$(PYTEST) -n auto --dist worksteal
 
-# Thousands of mixed and mutated trees: minutes, so apart from the tests of every change.
+# Twenty times the mixed trees of `make test`, drawn anew each time: an hour.
 search: setup
-	$(PYTEST) -n auto $(SEARCHES)
+	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py
