@@ -150,8 +150,22 @@ def _with_import(module: cst.Module) -> tuple[cst.Module, str]:
             continue
         for small in statement.body:
             if isinstance(small, cst.ImportFrom) and _is_warmup_import(small):
+                if _binds_aliases_alone(statement):
+                    # As isort has it, names with and without an alias stand on lines of their own.
+                    line = f"from {names.import_module(small)} import {FUNCTION}\n"
+                    return insert_after(module, statement, parse_statements(module, line)), ""
                 return replace(module, {small: extended(small, FUNCTION)}), ""
     return module, f"from .{WARMUP_MODULE} import {FUNCTION}\n\n"
+
+
+def _binds_aliases_alone(statement: cst.SimpleStatementLine) -> bool:
+    *before, last = statement.body
+    return (
+        not before
+        and isinstance(last, cst.ImportFrom)
+        and not isinstance(last.names, cst.ImportStar)
+        and all(alias.asname for alias in last.names)
+    )
 
 
 def _is_warmup_import(node: cst.ImportFrom) -> bool:

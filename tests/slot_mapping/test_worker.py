@@ -182,6 +182,21 @@ def test_an_import_in_lines_gets_a_line() -> None:
 @pytest.mark.parametrize(
     "imports",
     [
+        "from .gpu.warmup import warmup_kernels as wk",
+        "from .gpu.warmup import warmup_kernels as wk  # V2",
+        "from .gpu.warmup import (\n    warmup_kernels as wk,\n)",
+    ],
+)
+def test_beside_an_alias_it_gets_an_import_of_its_own(imports: str) -> None:
+    branch = BRANCH.replace("warmup_kernels(", "wk(")
+    before = module(branch, MONITOR, imports=f"{imports}\nfrom .utils import request_memory")
+    own = f"{imports}\nfrom .gpu.warmup import {FUNCTION}\nfrom .utils import request_memory"
+    rewrites(rewrite, before, module(branch, CALL, MONITOR, imports=own))
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
         "import vllm",
         "if TYPE_CHECKING:\n    from .gpu.warmup import warmup_kernels",
         "from .gpu.warmups import warmup_kernels",
