@@ -1,4 +1,4 @@
-"""The command line: one small function for each verb, and the exit codes. No decisions.
+"""The command line: one small function for each verb. No decisions.
 
 Modules that only one verb needs are imported by it, so that `check` starts fast.
 """
@@ -10,33 +10,32 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from codemods import report
-from codemods.checkout import JOURNAL, AmbiguousPackage, Checkout, UsageError
+from codemods import report, stops
+from codemods.checkout import AmbiguousPackage, Checkout, UsageError
+from codemods.options import parser
 from codemods.outcome import EditName, Outcome, Plan, Reason, Status, Tree, Verdict
 from codemods.plan import make_plan
-
-NOTHING, WOULD_CHANGE, FAILED, USAGE, REFUSED, WRITE_FAILED = 0, 1, 1, 2, 3, 4
-INTERRUPTED = 130
-
-
-class Stop(Exception):
-    """Ends the command with an exit code and lines for stderr."""
-
-    def __init__(self, code: int, *lines: str) -> None:
-        self.code = code
-        self.lines = lines
-        super().__init__(*lines)
+from codemods.stops import (
+    FAILED,
+    INTERRUPTED,
+    NOTHING,
+    REFUSED,
+    USAGE,
+    WOULD_CHANGE,
+    WRITE_FAILED,
+    Stop,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is returned, also for wrong usage."""
     _prepare_streams()
     try:
-        options = parser().parse_args(argv)
+        options = parser(VERBS).parse_args(argv)
         code = int(options.run(options))
         sys.stdout.flush()
         return code
@@ -89,8 +88,8 @@ def check(options: argparse.Namespace) -> int:
         sys.stdout.write(markdown(plan))
     else:
         sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
-    _stop_where_refused(plan)
-    _stop_where_unmet(plan, options)
+    stops.where_refused(plan)
+    stops.where_unmet(plan, options)
     return WOULD_CHANGE if plan.verdict is Verdict.FIXABLE else NOTHING
 
 
@@ -101,9 +100,9 @@ def diff(options: argparse.Namespace) -> int:
         sys.stdout.write(report.as_json(plan))
     else:
         sys.stderr.write(report.table(plan, colour=_colour(sys.stderr)))
-    _stop_where_refused(plan)
-    _stop_where_unmet(plan, options)
-    _stop_where_unsound(plan)
+    stops.where_refused(plan)
+    stops.where_unmet(plan, options)
+    stops.where_unsound(plan)
     patch = _patch(plan, options)
     if options.output:
         try:
@@ -136,14 +135,14 @@ def apply(options: argparse.Namespace) -> int:
 
             plan = with_record(plan)
         if not plan.refusals:
-            _stop_where_unmet(plan, options)
-        _stop_where_unsound(plan)
+            stops.where_unmet(plan, options)
+        stops.where_unsound(plan)
         if plan.refusals or not plan.changes:
             _show_applied(plan, options)
-            _stop_where_refused(plan)
+            stops.where_refused(plan)
             return NOTHING
         if not options.allow_dirty:
-            _stop_where_dirty(plan)
+            stops.where_dirty(plan)
         write(plan)
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
@@ -156,7 +155,7 @@ def verify(options: argparse.Namespace) -> int:
     from codemods.verify import Options, ProofStatus, proofs, prove
 
     plan = _plan(options)
-    _stop_where_refused(plan)
+    stops.where_refused(plan)
     if plan.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED):
         if options.json:
             sys.stdout.write(report.as_json(plan, proofs=[]))
@@ -198,119 +197,7 @@ def verify(options: argparse.Namespace) -> int:
     return FAILED if any(proof.status is ProofStatus.FAIL for proof in done) else NOTHING
 
 
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for, which takes as long as parsing a file."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        sys.stdout.write(f"{parser.prog} {report.version()}\n")
-        parser.exit()
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line as the README documents it."""
-    top = argparse.ArgumentParser(
-        prog=report.NAME,
-        description="Make the V1 slot-mapping warm-up fix in a vLLM tree, and prove it.",
-        epilog="Exit codes: 0 done or nothing to do, 1 would change or a proof fails, "
-        "2 usage, 3 refused, 4 a write failed and was undone.",
-    )
-    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    verbs = top.add_subparsers(metavar="VERB", required=True, prog=top.prog)
-
-    one = _verb(verbs, "check", check, "print what each edit would come to")
-    one.add_argument("--format", choices=("table", "markdown"), default="table")
-    _add_require(one)
-
-    one = _verb(verbs, "diff", diff, "print the patch that apply would make")
-    _add_patch_options(one)
-    _add_require(one)
-
-    one = _verb(verbs, "apply", apply, "rewrite the tree, all files or none")
-    one.add_argument("--dry-run", action="store_true", help="the same as diff")
-    one.add_argument(
-        "--allow-dirty", action="store_true", help="also files with uncommitted changes"
-    )
-    one.add_argument(
-        "--update-record",
-        action="store_true",
-        help="bring an installed package's RECORD up to date",
-    )
-    _add_patch_options(one)
-    _add_require(one)
-
-    one = _verb(
-        verbs,
-        "verify",
-        verify,
-        "prove the rewrite of the tree, or the tree itself when it is fixed",
-        "The proofs keys, compile, result, state and gpu run code of the tree: its block table, "
-        "kernels and warm-up, in a process of their own with a time limit.",
-    )
-    one.add_argument(
-        "--target",
-        action="append",
-        metavar="ARCH",
-        help="compile for it, such as cuda:90 or hip:gfx942",
-    )
-    one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
-    one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
-    one.add_argument(
-        "--timeout", type=float, default=300.0, metavar="SECONDS", help="for each proof"
-    )
-    return top
-
-
-def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    summary: str,
-    more: str = "",
-) -> argparse.ArgumentParser:
-    one = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}. {more}")
-    one.set_defaults(run=run)
-    one.add_argument(
-        "tree", nargs="?", type=_named, metavar="TREE", help="a folder that holds vLLM"
-    )
-    one.add_argument(
-        "--release", metavar="X.Y.Z", help="that release's own sources, in place of TREE"
-    )
-    one.add_argument("--package", metavar="PATH", help="which package, where TREE holds several")
-    one.add_argument("--json", action="store_true", help="print JSON (schema 1)")
-    for option, text in (("--only", "make this edit alone"), ("--skip", "leave this edit out")):
-        one.add_argument(
-            option,
-            action="append",
-            default=[],
-            choices=[edit.value for edit in EditName],
-            metavar="EDIT",
-            help=f"{text} (repeatable): {', '.join(edit.value for edit in EditName)}",
-        )
-    return one
-
-
-def _named(tree: str) -> str:
-    # An empty name would be the current folder: a script's variable that was never set.
-    if not tree:
-        raise argparse.ArgumentTypeError("an empty name")
-    return tree
-
-
-def _add_patch_options(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--format", choices=("unified", "git", "dep3"), default="unified")
-    one.add_argument("-o", "--output", metavar="FILE", help="write the patch to FILE")
-    one.add_argument("--author", metavar="'NAME <MAIL>'", help="of the mailbox (git, dep3)")
-    one.add_argument("--date", metavar="DATE", help="of the mailbox; SOURCE_DATE_EPOCH is obeyed")
-    one.add_argument("--subject", metavar="TEXT", help="of the mailbox")
-
-
-def _add_require(one: argparse.ArgumentParser) -> None:
-    one.add_argument(
-        "--require",
-        metavar="VERDICT",
-        choices=[verdict.value for verdict in Verdict],
-        help="exit 1 when the tree's verdict is another, such as fixable",
-    )
+VERBS = {"check": check, "diff": diff, "apply": apply, "verify": verify}
 
 
 def _plan(options: argparse.Namespace) -> Plan:
@@ -326,7 +213,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         checkout = Checkout.find(root, options.package)
     except AmbiguousPackage as error:
         return _ambiguous(root, str(error), wanted)
-    _stop_where_interrupted(root)
+    stops.where_interrupted(root)
     with _no_collection():
         return make_plan(checkout, only=only, skip=skip)
 
@@ -375,59 +262,6 @@ def _patch(plan: Plan, options: argparse.Namespace) -> bytes:
     if not lands(plan, made):
         raise Stop(REFUSED, "the patch, applied to a copy, does not give the bytes of apply")
     return made
-
-
-def _stop_where_interrupted(root: Path) -> None:
-    if not os.path.lexists(root / JOURNAL):
-        return
-    from codemods.write import WriteFailed, describe, pending
-
-    try:
-        journal = pending(root)
-    except WriteFailed as error:
-        raise Stop(REFUSED, str(error)) from None
-    if journal is not None:
-        raise Stop(REFUSED, describe(journal))
-
-
-def _stop_where_refused(plan: Plan) -> None:
-    if plan.refusals:
-        raise Stop(REFUSED, *report.refusal_lines(plan))
-
-
-def _stop_where_unmet(plan: Plan, options: argparse.Namespace) -> None:
-    if options.require:
-        from codemods.require import unmet
-
-        line = unmet(plan, Verdict(options.require))
-        if line is not None:
-            raise Stop(FAILED, line)
-
-
-def _stop_where_unsound(plan: Plan) -> None:
-    from codemods.transforms.source import compiles, survives_parsing
-
-    for change in plan.changes:
-        if not change.path.endswith(".py"):
-            continue  # an installed package's RECORD
-        if not survives_parsing(change.before):
-            raise Stop(REFUSED, f"{change.path}: parsing it would change bytes outside the edit")
-        if compiles(change.before) and not compiles(change.after):
-            raise Stop(REFUSED, f"{change.path}: the rewritten file would not parse")
-
-
-def _stop_where_dirty(plan: Plan) -> None:
-    from codemods.git import GitUnsure, dirty_files
-
-    try:
-        dirty = dirty_files(plan.tree.root, [change.path for change in plan.changes])
-    except GitUnsure as error:
-        raise Stop(REFUSED, f"{error}; --allow-dirty goes on without asking git") from None
-    if dirty:
-        raise Stop(
-            REFUSED,
-            f"uncommitted changes in {', '.join(dirty)}: commit or stash them, or --allow-dirty",
-        )
 
 
 def _show_applied(plan: Plan, options: argparse.Namespace) -> None:

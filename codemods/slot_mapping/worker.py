@@ -10,16 +10,15 @@ from __future__ import annotations
 import libcst as cst
 
 from codemods.outcome import EditName, Outcome, Reason, Status
+from codemods.slot_mapping.anchor import find_anchor
 from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile
+from codemods.slot_mapping.v2_flag import model_runner, v2_flag
 from codemods.slot_mapping.warm_up_method import (
     METHOD,
     V2_WARMUP,
     Method,
     called,
-    find_anchor,
     find_method,
-    model_runner,
-    v2_flag,
 )
 from codemods.slot_mapping.warmup import FUNCTION
 from codemods.transforms import names

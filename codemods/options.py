@@ -1,0 +1,127 @@
+"""The command line's options, a group of them for each verb."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+
+from codemods import report
+from codemods.outcome import EditName, Verdict
+
+Verb = Callable[[argparse.Namespace], int]
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for, which takes as long as parsing a file."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(f"{parser.prog} {report.version()}\n")
+        parser.exit()
+
+
+def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
+    """The command line as the README documents it; `run` has a function for each verb."""
+    top = argparse.ArgumentParser(
+        prog=report.NAME,
+        description="Make the V1 slot-mapping warm-up fix in a vLLM tree, and prove it.",
+        epilog="Exit codes: 0 done or nothing to do, 1 would change or a proof fails, "
+        "2 usage, 3 refused, 4 a write failed and was undone.",
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    verbs = top.add_subparsers(metavar="VERB", required=True, prog=top.prog)
+
+    one = _verb(verbs, "check", run, "print what each edit would come to")
+    one.add_argument("--format", choices=("table", "markdown"), default="table")
+    _add_require(one)
+
+    one = _verb(verbs, "diff", run, "print the patch that apply would make")
+    _add_patch_options(one)
+    _add_require(one)
+
+    one = _verb(verbs, "apply", run, "rewrite the tree, all files or none")
+    one.add_argument("--dry-run", action="store_true", help="the same as diff")
+    one.add_argument(
+        "--allow-dirty", action="store_true", help="also files with uncommitted changes"
+    )
+    one.add_argument(
+        "--update-record",
+        action="store_true",
+        help="bring an installed package's RECORD up to date",
+    )
+    _add_patch_options(one)
+    _add_require(one)
+
+    one = _verb(
+        verbs,
+        "verify",
+        run,
+        "prove the rewrite of the tree, or the tree itself when it is fixed",
+        "The proofs keys, compile, result, state and gpu run code of the tree: its block table, "
+        "kernels and warm-up, in a process of their own with a time limit.",
+    )
+    one.add_argument(
+        "--target",
+        action="append",
+        metavar="ARCH",
+        help="compile for it, such as cuda:90 or hip:gfx942",
+    )
+    one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
+    one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
+    one.add_argument(
+        "--timeout", type=float, default=300.0, metavar="SECONDS", help="for each proof"
+    )
+    return top
+
+
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Mapping[str, Verb],
+    summary: str,
+    more: str = "",
+) -> argparse.ArgumentParser:
+    one = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}. {more}")
+    one.set_defaults(run=run[name])
+    one.add_argument(
+        "tree", nargs="?", type=_named, metavar="TREE", help="a folder that holds vLLM"
+    )
+    one.add_argument(
+        "--release", metavar="X.Y.Z", help="that release's own sources, in place of TREE"
+    )
+    one.add_argument("--package", metavar="PATH", help="which package, where TREE holds several")
+    one.add_argument("--json", action="store_true", help="print JSON (schema 1)")
+    for option, text in (("--only", "make this edit alone"), ("--skip", "leave this edit out")):
+        one.add_argument(
+            option,
+            action="append",
+            default=[],
+            choices=[edit.value for edit in EditName],
+            metavar="EDIT",
+            help=f"{text} (repeatable): {', '.join(edit.value for edit in EditName)}",
+        )
+    return one
+
+
+def _named(tree: str) -> str:
+    # An empty name would be the current folder: a script's variable that was never set.
+    if not tree:
+        raise argparse.ArgumentTypeError("an empty name")
+    return tree
+
+
+def _add_patch_options(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--format", choices=("unified", "git", "dep3"), default="unified")
+    one.add_argument("-o", "--output", metavar="FILE", help="write the patch to FILE")
+    one.add_argument("--author", metavar="'NAME <MAIL>'", help="of the mailbox (git, dep3)")
+    one.add_argument("--date", metavar="DATE", help="of the mailbox; SOURCE_DATE_EPOCH is obeyed")
+    one.add_argument("--subject", metavar="TEXT", help="of the mailbox")
+
+
+def _add_require(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--require",
+        metavar="VERDICT",
+        choices=[verdict.value for verdict in Verdict],
+        help="exit 1 when the tree's verdict is another, such as fixable",
+    )

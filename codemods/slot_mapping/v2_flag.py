@@ -1,0 +1,103 @@
+"""What a worker calls its V1 runner, and how it tells it from V2's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.outcome import Reason
+from codemods.slot_mapping.source_file import Refusal
+from codemods.slot_mapping.warm_up_method import RUNNER_METHODS, Method, called
+from codemods.transforms import names
+
+V2_FLAG = "use_v2_model_runner"
+# What text a call of it starts with: where there is none, no tree need be searched.
+_CALLED_FLAG = re.compile(rb"\b%b\b[\s\\)]*\(" % V2_FLAG.encode())
+
+
+def is_v2_test(test: cst.BaseExpression) -> bool:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return is_v2_test(test.left) or is_v2_test(test.right)
+    path = names.dotted(test)
+    return path is not None and _names_v2(path.split(".")[-1])
+
+
+def _names_v2(name: str) -> bool:
+    return "v2" in name.lower().split("_")
+
+
+def model_runner(method: Method) -> str:
+    """What the method calls the model runner: the one whose dummy runs it makes."""
+    found = {
+        path.rpartition(".")[0]
+        for call in names.calls(method.block)
+        if (path := names.dotted(call.func)) and path.split(".")[-1] in RUNNER_METHODS
+    }
+    own = {path for path in found if path.startswith("self.")}
+    if not own or "self.model_runner" in own:
+        return "self.model_runner"
+    if len(own) > 1:
+        raise Refusal(
+            Reason.AMBIGUOUS,
+            f"the dummy runs are made on several runners: {', '.join(sorted(own))}",
+            method.file.name,
+            method.line(method.function),
+        )
+    return own.pop()
+
+
+def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
+    """The expression that tells V2 from V1, None in a class that knows no V2."""
+    own = f"self.{V2_FLAG}"
+    if own.encode() in method.file.data and _is_read(method, own):
+        return own
+    for test in _tests(anchor):
+        for operand in _operands(test):
+            path = names.dotted(operand)
+            if path and _names_v2(path.split(".")[-1]):
+                return path
+    if any(called(call) in method.v2_warmups for call in names.calls(method.block)):
+        raise Refusal(
+            Reason.NO_ANCHOR,
+            f"expected {own} to tell the V2 runner from V1, found "
+            f"{method.file.module.code_for_node(anchor).strip().splitlines()[0]!r}",
+            method.file.name,
+            method.line(anchor),
+        )
+    return None
+
+
+def _is_read(method: Method, path: str) -> bool:
+    """Whether a class's methods use an attribute as a value, and none of them calls it."""
+    bodies = [one.body for one in names.walk(method.owner.body) if isinstance(one, cst.FunctionDef)]
+    if _CALLED_FLAG.search(method.file.data) and any(
+        names.dotted(call.func) == path for body in bodies for call in names.calls(body)
+    ):
+        return False
+    return any(
+        isinstance(node, cst.Attribute) and names.dotted(node) == path
+        for body in bodies
+        for node in names.descend(body)
+    )
+
+
+def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What a test takes the truth of: not what it compares or hands to a function."""
+    if isinstance(test, cst.BooleanOperation):
+        yield from _operands(test.left)
+        yield from _operands(test.right)
+    elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        yield from _operands(test.expression)
+    else:
+        yield test
+
+
+def _tests(statement: cst.BaseStatement) -> list[cst.BaseExpression]:
+    tests = []
+    arm: cst.CSTNode | None = statement
+    while isinstance(arm, cst.If):
+        tests.append(arm.test)
+        arm = arm.orelse
+    return tests
