@@ -314,3 +314,24 @@ def test_our_call_counts_in_whatever_arm_it_stands() -> None:
 def test_a_call_that_is_never_made_in_time_does_not_count(name: str) -> None:
     make, _ = WRONG[name]
     assert oracle.state_faults(make())
+
+
+BRANCH = b"        if self.use_v2_model_runner:\n            # The second"
+LOCAL = b"        v2 = self.%s\n%s        if v2:\n            # The second"
+
+
+@pytest.mark.parametrize("flag", [b"use_v2_model_runner", b"use_v2"])
+@pytest.mark.parametrize(("more", "right"), [(b"", True), (b"        v2 = v2 or self.x\n", False)])
+def test_a_local_name_of_the_flag_is_read_as_long_as_it_is_bound_once(
+    flag: bytes, more: bytes, right: bool
+) -> None:
+    def named(files: Files) -> Files:
+        changed = put(files, WORKER, BRANCH, LOCAL % (flag, more))
+        worker = changed[WORKER].replace(
+            b"            warmup_kernels(", b"            return warmup_kernels("
+        )
+        return {**changed, WORKER: worker.replace(b"use_v2_model_runner", flag)}
+
+    found = oracle.faults(named(BEFORE), named(AFTER), "vllm")
+    assert ("a V1 path ends without the call" not in found) == right
+    assert right == (not found)

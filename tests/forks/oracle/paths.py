@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from .modules import Module, methods
-from .steps import STEPS, evaluated, gate_of, has_step
+from .steps import STEPS, evaluated, gate_of, has_step, named_once
 
 METHOD = "compile_or_warm_up_model"
 CALL = "warmup_v1_slot_mapping_kernel"
@@ -196,6 +196,9 @@ class Walk:
             return self.v2
         if isinstance(node, ast.Constant):
             return bool(node.value)
+        if isinstance(node, ast.Name):
+            value = named_once(self.methods[self.running[-1]], node.id)
+            return None if value is None else self.truth(value)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner = self.truth(node.operand)
             return None if inner is None else not inner

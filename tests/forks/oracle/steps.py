@@ -45,16 +45,32 @@ def gate_of(known: dict[str, ast.FunctionDef]) -> ast.If | None:
     return None
 
 
+def named_once(function: ast.FunctionDef, name: str) -> ast.expr | None:
+    """The value of a local name that a function binds by one assignment and nothing else."""
+    bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
+    if sum(not isinstance(n.ctx, ast.Load) for n in bound) != 1:
+        return None
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [name]:
+            return node.value
+    return None
+
+
 def flag_of(owner: ast.ClassDef) -> str:
     """The attribute that means V2, by whatever name a fork gives it.
 
     Its arm calls warmup_kernels, or its other arm makes the sampler's dummy run.
     """
-    for node in ast.walk(owner):
-        if not isinstance(node, ast.If) or not re.fullmatch(r"self\.\w+", ast.unparse(node.test)):
+    functions = [node for node in ast.walk(owner) if isinstance(node, ast.FunctionDef)]
+    for function, node in ((one, part) for one in functions for part in ast.walk(one)):
+        if not isinstance(node, ast.If):
+            continue
+        local = named_once(function, node.test.id) if isinstance(node.test, ast.Name) else None
+        test = ast.unparse(local or node.test)
+        if not re.fullmatch(r"self\.\w+", test):
             continue
         if "warmup_kernels" in _calls(node.body) or "_dummy_sampler_run" in _calls(node.orelse):
-            return ast.unparse(node.test).removeprefix("self.")
+            return test.removeprefix("self.")
     return FLAG
 
 
