@@ -51,6 +51,7 @@ def test_the_sdist_holds_what_its_page_speaks_of(built: Path) -> None:
     with tarfile.open(archive) as opened:
         names = {name.split("/", 1)[1] for name in opened.getnames() if "/" in name}
     wanted = {"LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/packaging.md"}
+    wanted |= {"Makefile", "constraints.txt", "tools/release_table.py", "benchmarks/check_cost.py"}
     assert wanted | {"action.yml", ".pre-commit-hooks.yaml", "tests/test_patch.py"} <= names
 
 
