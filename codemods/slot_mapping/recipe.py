@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from codemods.checkout import BLOCK_TABLE, WORKER, Checkout
@@ -71,7 +72,8 @@ def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
     result = Result(wanted)
     sources = Sources(checkout)
     try:
-        launches, block_table = _launches(sources)
+        with _not_too_deep(checkout.name(BLOCK_TABLE)):
+            launches, block_table = _launches(sources)
     except Refusal as refusal:
         for edit in EditName:
             result.add(refusal.outcome(edit))
@@ -90,14 +92,28 @@ def run(checkout: Checkout, wanted: frozenset[EditName]) -> Result:
         EditName.WORKER: lambda: _worker(result, sources),
         EditName.UNIT_TESTS: lambda: _unit_tests(result, sources, block_table, launches),
     }
+    files = {
+        EditName.KERNEL: launches.kernels[0].file.name,
+        EditName.WARMUP: checkout.name(warmup.MODULE),
+        EditName.WORKER: checkout.name(WORKER),
+        EditName.UNIT_TESTS: unit_tests.EXPECTED,
+    }
     for edit, step in steps.items():
         try:
-            step()
+            with _not_too_deep(files[edit]):
+                step()
         except Refusal as refusal:
             result.add(refusal.outcome(edit))
-        except RecursionError:
-            result.add(Refusal(Reason.UNPARSABLE, "it is nested too deeply").outcome(edit))
     return result
+
+
+@contextmanager
+def _not_too_deep(name: str) -> Iterator[None]:
+    """What the parser takes can still be too deep for LibCST's own walk over it."""
+    try:
+        yield
+    except RecursionError:
+        raise Refusal(Reason.UNPARSABLE, "it is nested too deeply", name) from None
 
 
 def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:

@@ -146,6 +146,7 @@ REFUSED: dict[str, Callable[[Path], object]] = {
         b"".join(b" " * i + b"if x:\n" for i in range(3000)) + b" " * 3000 + b"pass\n"
     ),
     "a long chain of operators": prepend(b"x = " + b"-" * 100_000 + b"1\n"),
+    "a long chain of attributes": prepend(b"x = " + b"a." * 4000 + b"a\n"),
     "an unclosed string": prepend(b'"""' + b"x" * 100_000 + b"\n"),
     "NUL bytes": prepend(b"x = 1\0\n"),
     "nothing but NUL bytes": text(b"\0" * 4096),
