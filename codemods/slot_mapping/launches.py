@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import libcst as cst
 
-from codemods.checkout import Checkout
+from codemods.slot_mapping.classes import Class, Lineage, lineage
 from codemods.slot_mapping.source_file import SourceFile, Sources
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import JitNames
@@ -38,25 +37,29 @@ class Launches:
     kernels: tuple[Kernel, ...]
     unresolved: tuple[str, ...] = ()
     kernel_class: str | None = None
-    method: cst.FunctionDef | None = None
+    method: tuple[Class, cst.FunctionDef] | None = None
+    tables: Lineage | None = None
+    calls_super: bool = False
 
 
 def find(sources: Sources, block_table: SourceFile) -> Launches:
     """Follow the method through its class, its module and the package's own imports."""
-    owner = _class(block_table.module)
-    if owner is None:
+    tables = lineage(sources, block_table, BLOCK_TABLE_CLASS)
+    if tables is None:
         return Launches(())
-    methods = names.functions(owner.body, METHOD)
-    if not methods:
-        return Launches(())
-    search = _Search(sources, block_table, owner)
-    for method in methods:
-        search.follow(block_table, method.body)
+    search = _Search(sources, tables)
+    methods = tuple(tables.methods(METHOD))
+    for owner, method in methods:
+        if owner is not methods[0][0] and not search.calls_super:
+            break
+        search.follow(owner.file, method.body)
     return Launches(
         tuple(search.kernels.values()),
         tuple(dict.fromkeys(search.unresolved)),
         search.kernel_class,
-        methods[-1],
+        methods[0] if methods else None,
+        tables,
+        search.calls_super,
     )
 
 
@@ -68,10 +71,6 @@ def jitted_functions(file: SourceFile) -> Iterator[cst.FunctionDef]:
             yield statement
 
 
-def _class(module: cst.Module) -> cst.ClassDef | None:
-    return next((c for c in names.classes(module) if c.name.value == BLOCK_TABLE_CLASS), None)
-
-
 def _is_jitted(function: cst.FunctionDef, jit: JitNames) -> bool:
     return any(jit.is_jit(decorator.decorator) for decorator in function.decorators)
 
@@ -79,13 +78,14 @@ def _is_jitted(function: cst.FunctionDef, jit: JitNames) -> bool:
 @dataclass
 class _Search:
     sources: Sources
-    block_table: SourceFile
-    owner: cst.ClassDef
+    tables: Lineage
     kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict)
     unresolved: list[str] = field(default_factory=list)
     kernel_class: str | None = None
     _followed: set[cst.CSTNode] = field(default_factory=set)
-    _looked_up: set[tuple[str, str]] = field(default_factory=set)
+    _looked_up: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _attributes: dict[cst.ClassDef, list[tuple[str | None, str]]] = field(default_factory=dict)
+    calls_super: bool = False
 
     def follow(self, file: SourceFile, body: cst.CSTNode) -> None:
         """Take in what a function's body reaches, calls of the module's own functions too."""
@@ -97,6 +97,7 @@ class _Search:
             node.func.value for node in names.calls(body) if isinstance(node.func, cst.Subscript)
         }
         for node in names.descend(body):
+            self.calls_super |= isinstance(node, cst.Name) and node.value == "super"
             if isinstance(node, (cst.Name, cst.Attribute)) or node in launched:
                 path = names.dotted(node) if isinstance(node, cst.BaseExpression) else None
                 known = path is not None and self._reference(file, path, bound)
@@ -107,60 +108,50 @@ class _Search:
         """Resolve a dotted name; whether it is a kernel or a function that was followed."""
         first, _, rest = path.partition(".")
         if first in ("self", "cls", BLOCK_TABLE_CLASS) and rest:
-            return file is self.block_table and self._method(rest)
+            return file.name in self.tables.files and self._method(rest)
         if first in bound:
             return self._imported(file, bound[first], rest)
         return not rest and self._defined(file, first)
 
     def _method(self, name: str) -> bool:
         found = False
-        for owner in self._lineage():
+        for owner in self.tables.classes:
+            file = owner.file
             for method in names.functions(owner.body, name):
-                if _is_jitted(method, JitNames.of(self.block_table.module)):
-                    self._add(name, self.block_table, (method,))
+                if _is_jitted(method, JitNames.of(file.module)):
+                    self._add(name, file, (method,))
                 else:
-                    self.follow(self.block_table, method.body)
+                    self.follow(file, method.body)
                 found = True
             for attribute, value in names.assignments(owner.body):
                 path = names.dotted(value)
                 if attribute == name and path is not None:
-                    found |= self._reference(
-                        self.block_table, path, _bindings(self.block_table.module, owner.body)
-                    )
-        for path in self._instance_attribute(name):
-            found |= self._reference(
-                self.block_table, path, _bindings(self.block_table.module, self.owner.body)
-            )
+                    found |= self._reference(file, path, _bindings(file.module, owner.body))
+            for target, path in self._instance_attributes(owner):
+                if target == f"self.{name}":
+                    found |= self._reference(file, path, _bindings(file.module, owner.body))
         return found
 
-    def _instance_attribute(self, name: str) -> Iterator[str]:
-        return (path for target, path in self._instance_attributes if target == f"self.{name}")
-
-    @cached_property
-    def _instance_attributes(self) -> list[tuple[str | None, str]]:
-        """`self.x = y` of the constructor, as pairs of dotted names."""
-        return [
-            (names.dotted(target.target), path)
-            for method in names.functions(self.owner.body, "__init__")
-            for node in names.descend(method.body)
-            if isinstance(node, cst.Assign) and (path := names.dotted(node.value)) is not None
-            for target in node.targets
-        ]
-
-    def _lineage(self) -> Iterator[cst.ClassDef]:
-        """The class and its bases within the module."""
-        by_name = {c.name.value: c for c in names.classes(self.block_table.module)}
-        pending, seen = [self.owner], set()
-        while pending:
-            owner = pending.pop()
-            if owner.name.value in seen:
-                continue
-            seen.add(owner.name.value)
-            yield owner
-            bases = (names.dotted(base.value) for base in owner.bases)
-            pending.extend(by_name[base] for base in bases if base in by_name)
+    def _instance_attributes(self, owner: Class) -> list[tuple[str | None, str]]:
+        """`self.x = y` of a constructor, as pairs of dotted names."""
+        if owner.node not in self._attributes:
+            self._attributes[owner.node] = [
+                (names.dotted(target.target), path)
+                for method in names.functions(owner.body, "__init__")
+                for node in names.descend(method.body)
+                if isinstance(node, cst.Assign) and (path := names.dotted(node.value)) is not None
+                for target in node.targets
+            ]
+        return self._attributes[owner.node]
 
     def _defined(self, file: SourceFile, name: str) -> bool:
+        """Resolve a name of a module, once."""
+        if (file.name, name) not in self._looked_up:
+            self._looked_up[file.name, name] = False  # what leads back here adds nothing
+            self._looked_up[file.name, name] = self._resolved(file, name)
+        return self._looked_up[file.name, name]
+
+    def _resolved(self, file: SourceFile, name: str) -> bool:
         jit = JitNames.of(file.module)
         definitions = names.functions(file.module, name)
         jitted = tuple(one for one in definitions if _is_jitted(one, jit))
@@ -173,19 +164,22 @@ class _Search:
             return True
         bound = _bindings(file.module, file.module)
         for target, value in names.assignments(file.module):
-            if target != name or value in self._followed:
+            if target != name:
                 continue
-            self._followed.add(value)
             if self._is_kernel_class(file, value):
                 self.kernel_class = name
                 return True
             path = names.dotted(value)
-            if path is not None:
-                return self._reference(file, path, bound)
-        if name in bound and (file.name, name) not in self._looked_up:
-            self._looked_up.add((file.name, name))
+            if path is not None and self._reference(file, path, bound):
+                return True
+        return self._brought_in(file, name, bound)
+
+    def _brought_in(self, file: SourceFile, name: str, bound: dict[str, names.Imported]) -> bool:
+        """Resolve a name that a module has from another module of the package."""
+        if name in bound:
             return self._imported(file, bound[name], "")
-        return False
+        homes = (self.sources.module(file, one) for one in names.star_imports(file.module))
+        return any(home is not None and self._defined(home, name) for home in homes)
 
     def _is_kernel_class(self, file: SourceFile, value: cst.BaseExpression) -> bool:
         """Whether a value is an instance of a class that holds its own jitted kernel."""
@@ -202,23 +196,11 @@ class _Search:
         )
 
     def _imported(self, file: SourceFile, bound: names.Imported, rest: str) -> bool:
-        if bound.name is None:
-            module, _, name = (f"{bound.module}.{rest}" if rest else bound.module).rpartition(".")
-        elif rest:
-            module, _, name = f"{bound.module}.{bound.name}.{rest}".rpartition(".")
-        else:
-            module, name = bound.module, bound.name
-        target = self._file_of(file, module)
+        module, name = bound.origin(rest)
+        target = self.sources.module(file, module)
         if target is None or _is_number(target.data, name):
             return False
         return self._defined(target, name)
-
-    def _file_of(self, file: SourceFile, module: str) -> SourceFile | None:
-        """The package's own file behind a module's name, relative to `file` when it has dots."""
-        stem = _relative_stem(self.sources.checkout, file, module)
-        if stem is None:
-            return None
-        return self.sources.read(f"{stem}.py") or self.sources.read(f"{stem}/__init__.py")
 
     def _add(self, name: str, file: SourceFile, found: tuple[cst.FunctionDef, ...]) -> None:
         known = self.kernels.get((file.name, name))
@@ -250,17 +232,3 @@ def _bindings(module: cst.Module, body: cst.CSTNode) -> dict[str, names.Imported
 def _is_local(node: cst.CSTNode, bound: dict[str, names.Imported]) -> bool:
     # A name that only the function binds: what it stands for was looked at where it was bound.
     return isinstance(node, cst.Name) and node.value not in bound
-
-
-def _relative_stem(checkout: Checkout, file: SourceFile, module: str) -> str | None:
-    """A module's path in the package, without its ending; None for other packages' modules."""
-    if module.startswith("."):
-        level = len(module) - len(module.lstrip("."))
-        package = checkout.package if checkout.package != "." else ""
-        parts = file.name.removeprefix(f"{package}/" if package else "").split("/")[:-level]
-        rest = module.lstrip(".")
-        return "/".join([*parts, *filter(None, rest.split("."))])
-    first, _, rest = module.partition(".")
-    if first != checkout.package_name or not rest:
-        return None
-    return rest.replace(".", "/")

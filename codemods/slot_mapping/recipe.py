@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from codemods.checkout import BLOCK_TABLE, WORKER, Checkout
 from codemods.outcome import EditName, FileChange, Outcome, Reason, Status
 from codemods.slot_mapping import kernel, unit_tests, upstream, warmup, worker
-from codemods.slot_mapping.launches import Launches, find, jitted_functions
+from codemods.slot_mapping.block_tables import Tables
+from codemods.slot_mapping.launches import (
+    BLOCK_TABLE_CLASS,
+    Launches,
+    find,
+    jitted_functions,
+)
 from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile, Sources
 from codemods.slot_mapping.warm_up_method import find_method
 from codemods.transforms import names, source
@@ -127,23 +133,42 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
 
 
 def _refuse_unlaunched(launches: Launches, block_table: SourceFile) -> None:
-    """A kernel stands there, but no launch leads to it: nothing shows that it is the one to fix."""
-    for function in jitted_functions(block_table):
-        if kernel.PARAMETER in {p.name.value for p in parameters(function)}:
-            raise Refusal(
-                Reason.NOT_LAUNCHED,
-                f"{function.name.value} is defined, but BlockTable.compute_slot_mapping does not "
-                "launch it: what runs in its place has to be looked at by hand",
-                block_table.name,
-                line_of(block_table.module, function),
-            )
-    if launches.unresolved:
+    """Refuse where what is seen does not show that no kernel is launched."""
+    tables = launches.tables
+    if tables is None:
+        raise Refusal(
+            Reason.NOT_LAUNCHED,
+            f"expected a class {BLOCK_TABLE_CLASS}, found none, nor an import that leads to one "
+            "in this package",
+            block_table.name,
+        )
+    files = {file.name: file for file in (block_table, *(one.file for one in tables.classes))}
+    for file in files.values():
+        for function in jitted_functions(file):
+            if kernel.PARAMETER in {p.name.value for p in parameters(function)}:
+                raise Refusal(
+                    Reason.NOT_LAUNCHED,
+                    f"{function.name.value} is defined, but BlockTable.compute_slot_mapping does "
+                    "not launch it: what runs in its place has to be looked at by hand",
+                    file.name,
+                    line_of(file.module, function),
+                )
+    if launches.unresolved and launches.method:
+        owner, method = launches.method
         raise Refusal(
             Reason.NOT_LAUNCHED,
             f"BlockTable.compute_slot_mapping launches {launches.unresolved[0]}, "
             "which is not defined in this package",
-            block_table.name,
-            line_of(block_table.module, launches.method) if launches.method else None,
+            owner.file.name,
+            line_of(owner.file.module, method),
+        )
+    if tables.unknown and (launches.method is None or launches.calls_super):
+        raise Refusal(
+            Reason.NOT_LAUNCHED,
+            f"{BLOCK_TABLE_CLASS} may have compute_slot_mapping from {tables.unknown[0]}, "
+            "which is not defined in this package",
+            tables.own.file.name,
+            line_of(tables.own.file.module, tables.own.node),
         )
 
 
@@ -177,7 +202,8 @@ def _warmup(result: Result, sources: Sources, block_table: SourceFile, launches:
     file = sources.read(warmup.MODULE)
     others = upstream.other_warmups(sources.checkout)
     name = sources.checkout.name(warmup.MODULE)
-    edited = warmup.edit(name, file, block_table, len(launches.kernels) > 1, others)
+    tables = Tables.of(sources, block_table)
+    edited = warmup.edit(name, file, tables, len(launches.kernels) > 1, others)
     result.take(edited, file)
 
 
@@ -253,7 +279,7 @@ def _fixed_by_another_hand(result: Result, sources: Sources, block_table: Source
     if EditName.WARMUP not in result.present:
         return False
     file = sources.read(warmup.MODULE)
-    return file is None or not warmup.is_ours(file, block_table)
+    return file is None or not warmup.is_ours(file, Tables.of(sources, block_table))
 
 
 def _worker_method(sources: Sources) -> str | None:

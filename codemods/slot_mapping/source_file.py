@@ -86,3 +86,23 @@ class Sources:
                 raise Refusal(Reason.UNREADABLE, f"cannot be read: {error.why}", name) from None
             self._known[name] = None if data is None else SourceFile(name, data)
         return self._known[name]
+
+    def module(self, file: SourceFile, dotted: str) -> SourceFile | None:
+        """The package's own file behind a module's name, relative to `file` when it has dots."""
+        stem = self._stem(file, dotted)
+        if stem is None:
+            return None
+        return self.read(f"{stem}.py") or self.read(f"{stem}/__init__.py")
+
+    def _stem(self, file: SourceFile, dotted: str) -> str | None:
+        """A module's path in the package, without its ending; None for other packages' modules."""
+        if dotted.startswith("."):
+            level = len(dotted) - len(dotted.lstrip("."))
+            package = self.checkout.package if self.checkout.package != "." else ""
+            parts = file.name.removeprefix(f"{package}/" if package else "").split("/")[:-level]
+            rest = dotted.lstrip(".")
+            return "/".join([*parts, *filter(None, rest.split("."))])
+        first, _, rest = dotted.partition(".")
+        if first != self.checkout.package_name or not rest:
+            return None
+        return rest.replace(".", "/")

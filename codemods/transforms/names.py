@@ -20,6 +20,17 @@ class Imported:
     module: str
     name: str | None
 
+    def origin(self, rest: str = "") -> tuple[str, str]:
+        """The module, and the name in it, that `local.REST` stands for."""
+        module = self.module
+        *inner, name = [part for part in (self.name, *rest.split(".")) if part] or [""]
+        for part in inner:
+            module += part if module.endswith(".") else f".{part}"
+        if name:
+            return module, name
+        parent, _, name = module.rpartition(".")
+        return parent, name
+
 
 def dotted(node: cst.BaseExpression | None) -> str | None:
     """`a.b.c` of a chain of names, None for anything else."""
@@ -93,6 +104,18 @@ def _from_import(node: cst.ImportFrom) -> Iterator[Imported]:
     module = import_module(node)
     for alias in node.names:
         yield Imported(alias.evaluated_alias or alias.evaluated_name, module, alias.evaluated_name)
+
+
+@lru_cache(maxsize=512)
+def star_imports(body: cst.BaseSuite | cst.Module) -> tuple[str, ...]:
+    """The modules that a scope imports everything from, leading dots kept."""
+    return tuple(
+        import_module(small)
+        for statement in walk(body)
+        if isinstance(statement, cst.SimpleStatementLine)
+        for small in statement.body
+        if isinstance(small, cst.ImportFrom) and isinstance(small.names, cst.ImportStar)
+    )
 
 
 def import_module(node: cst.ImportFrom) -> str:

@@ -27,10 +27,10 @@ from codemods.verify.subject import (
     import_name,
     imported_roots,
     in_force,
-    kernel_modules,
     pad_slot_id,
     parse,
     sides,
+    table_modules,
 )
 
 OLDEST_TRITON = (3, 6)
@@ -115,8 +115,9 @@ def _side_files(side: Side, folder: Path) -> SideFiles | str:
     package = import_name(side)
     modules = {f"{package}.v1.worker.block_table": _copy(side, BLOCK_TABLE, block_table, folder)}
     roots = imported_roots(side, BLOCK_TABLE)
-    for name, relative in kernel_modules(side, package).items():
+    for name, relative in table_modules(side, package).items():
         modules[name] = _copy(side, relative, side.read(relative) or b"", folder)
+        roots |= imported_roots(side, relative)
     warmup = side.read(WARMUP) if _has_warmup(side) else None
     if warmup is not None:
         modules[f"{package}.v1.worker.gpu.warmup"] = _copy(side, WARMUP, warmup, folder)

@@ -85,8 +85,8 @@ def import_name(side: Side) -> str:
     Read from an absolute import of its `triton_utils`, since the package may be renamed or sit in a
     bigger one; else the package folder's name.
     """
-    tree = side.parse(BLOCK_TABLE) or side.parse(WORKER)
-    for node in ast.walk(tree) if tree is not None else ():
+    trees = (side.parse(relative) for relative in (BLOCK_TABLE, WORKER))
+    for node in (node for tree in trees if tree is not None for node in ast.walk(tree)):
         if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
             continue
         head, found, _ = f"{node.module}.".partition(".triton_utils.")
@@ -131,35 +131,59 @@ def imported_roots(side: Side, relative: str) -> frozenset[str]:
     return frozenset(roots)
 
 
-def kernel_modules(side: Side, package: str) -> dict[str, str]:
-    """Modules of the package that the block table imports kernels from: dotted name to file.
+def table_modules(side: Side, package: str) -> dict[str, str]:
+    """Modules that the block tables are made of, beside their own: dotted name to file.
 
-    A fork may keep the kernel elsewhere than in the block table's own module.
+    A fork may keep the kernel, the tables' classes or their bases elsewhere in the package.
     """
-    tree = side.parse(BLOCK_TABLE)
-    here = f"{package}.v1.worker".split(".")
     found: dict[str, str] = {}
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        base = here[: len(here) - node.level + 1] if node.level else []
-        module = ".".join([*base, *([node.module] if node.module else [])])
-        for alias in node.names:
-            for name, kernel in ((module, alias.name), (f"{module}.{alias.name}", None)):
-                relative = name.removeprefix(f"{package}.").replace(".", "/") + ".py"
-                if name.startswith(f"{package}.") and _holds_kernel(side.parse(relative), kernel):
-                    found[name] = relative
+    pending = [BLOCK_TABLE]
+    while pending:
+        importing = pending.pop()
+        tree = side.parse(importing)
+        wanted = _TABLES | _base_names(tree)
+        here = [*package.split("."), *importing.split("/")[:-1]]
+        for node in ast.walk(tree) if tree is not None else ():
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            base = here[: len(here) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                for name, member in ((module, alias.name), (f"{module}.{alias.name}", "*")):
+                    relative = name.removeprefix(f"{package}.").replace(".", "/") + ".py"
+                    if name in found or not name.startswith(f"{package}."):
+                        continue
+                    if relative != BLOCK_TABLE and _holds(side.parse(relative), member, wanted):
+                        found[name] = relative
+                        pending.append(relative)
     return found
 
 
-def _holds_kernel(tree: ast.Module | None, name: str | None) -> bool:
-    """Whether a module defines the kernel `name`, or any where that is None."""
-    return tree is not None and any(
-        isinstance(node, ast.FunctionDef)
-        and name in (None, node.name)
-        and any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
-        for node in tree.body
-    )
+_TABLES = frozenset({"BlockTable", "MultiGroupBlockTable"})
+
+
+def _base_names(tree: ast.Module | None) -> set[str]:
+    """The first and the last part of every base that a module's classes name."""
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)) if tree else ()
+    written = {ast.unparse(base).partition("[")[0] for node in classes for base in node.bases}
+    return {part for base in written for part in (base.split(".")[0], base.split(".")[-1])}
+
+
+def _holds(tree: ast.Module | None, member: str, wanted: frozenset[str] | set[str]) -> bool:
+    """Whether a module has the member: a kernel, or a class that is wanted; "*" for any."""
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, ast.FunctionDef):
+            named = any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
+            if named and member in ("*", node.name):
+                return True
+        elif isinstance(node, ast.ClassDef):
+            if node.name in wanted and member in ("*", node.name):
+                return True
+        elif isinstance(node, ast.ImportFrom):
+            names = {alias.asname or alias.name for alias in node.names}
+            if member in names & wanted or (member == "*" and names & wanted):
+                return True
+    return False
 
 
 def _read(path: Path) -> bytes | None:

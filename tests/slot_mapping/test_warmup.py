@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from forks.trees import BLOCK_TABLE, WARMUP, fork
 from rewriting import Rewrite, leaves_alone, rewrites, sound
 
+from codemods.checkout import Checkout
 from codemods.outcome import Reason, Status
 from codemods.slot_mapping import warmup
-from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile
+from codemods.slot_mapping.block_tables import Tables
+from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile, Sources
 
 BASE = fork("00-no-monitor").tree.inside
 TABLE = BASE[BLOCK_TABLE].decode()
 MODULE = BASE[WARMUP].decode()
 
 
+def tables_of(table: str = TABLE) -> Tables:
+    sources = Sources(Checkout(Path("nowhere"), "vllm"))
+    return Tables.of(sources, SourceFile("vllm/v1/worker/block_table.py", table.encode()))
+
+
 def edit(
     data: bytes, table: str = TABLE, *, several: bool = False, others: tuple[str, ...] = ()
 ) -> Edited:
-    file, tables = SourceFile("warmup.py", data), SourceFile("block_table.py", table.encode())
-    return warmup.edit("warmup.py", file, tables, several, list(others))
+    file = SourceFile("warmup.py", data)
+    return warmup.edit("warmup.py", file, tables_of(table), several, list(others))
 
 
 def rewrite(table: str = TABLE, *, several: bool = False) -> Rewrite:
@@ -39,7 +47,7 @@ def refusal(data: bytes, table: str = TABLE) -> Refusal:
 
 
 def text(several: bool = False, table: str = TABLE) -> str:
-    return warmup.function_text(SourceFile("t.py", table.encode()).module, several)
+    return warmup.function_text(tables_of(table), several)
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -115,7 +123,7 @@ def test_other_warm_ups_are_named() -> None:
 
 def test_a_tree_without_the_module_is_refused() -> None:
     with pytest.raises(Refusal) as caught:
-        warmup.edit("warmup.py", None, SourceFile("t.py", TABLE.encode()), False, [])
+        warmup.edit("warmup.py", None, tables_of(), False, [])
     assert caught.value.reason is Reason.NO_WARMUP_MODULE
     assert "--only kernel" in caught.value.detail
 
@@ -228,15 +236,15 @@ def test_rows_that_a_commit_passes_over_are_zeroed_on_the_device() -> None:
 
 @pytest.mark.parametrize("several", [False, True])
 def test_what_is_inserted_is_known_again(several: bool) -> None:
-    table = SourceFile("t.py", TABLE.encode())
     now = SourceFile("w.py", rewrite(several=several)(MODULE.encode()))
-    assert warmup.is_ours(now, table)
+    assert warmup.is_ours(now, tables_of())
     crlf = SourceFile("w.py", rewrite(several=several)(MODULE.replace("\n", "\r\n").encode()))
-    assert warmup.is_ours(crlf, table)
+    assert warmup.is_ours(crlf, tables_of())
 
 
 def test_a_function_that_was_changed_is_not_ours() -> None:
-    table = SourceFile("t.py", TABLE.encode())
     now = rewrite()(MODULE.encode())
-    assert not warmup.is_ours(SourceFile("w.py", now.replace(b"null block", b"first one")), table)
-    assert not warmup.is_ours(SourceFile("w.py", MODULE.encode()), table)
+    assert not warmup.is_ours(
+        SourceFile("w.py", now.replace(b"null block", b"first one")), tables_of()
+    )
+    assert not warmup.is_ours(SourceFile("w.py", MODULE.encode()), tables_of())

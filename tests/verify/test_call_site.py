@@ -9,7 +9,7 @@ import pytest
 
 from codemods.outcome import Plan, Tree, Verdict
 from codemods.verify.call_site import DOCUMENTED, CallSite, Passed, call_sites
-from codemods.verify.subject import MODEL_RUNNER, Side, import_name, kernel_modules
+from codemods.verify.subject import MODEL_RUNNER, Side, import_name, table_modules
 
 MADE = """
     self.positions = torch.zeros(self.limit, dtype=torch.int64, device=self.device)
@@ -83,10 +83,37 @@ def test_a_relative_import_leaves_the_folders_name(tmp_path: Path) -> None:
 )
 def test_a_module_that_the_kernel_comes_from_is_the_trees_own(tmp_path: Path, line: str) -> None:
     kernels = "@triton.jit\ndef kernel(num_tokens): ...\n"
-    found = kernel_modules(side(tmp_path, block_table=f"{line}\n", slots=kernels), "vllm")
+    found = table_modules(side(tmp_path, block_table=f"{line}\n", slots=kernels), "vllm")
     assert found == {"vllm.v1.worker.slots": "v1/worker/slots.py"}
+
+
+def test_modules_that_the_tables_and_their_bases_come_from_are_the_trees_own(
+    tmp_path: Path,
+) -> None:
+    made = side(
+        tmp_path,
+        block_table="from .tables import BlockTable\nfrom .more import *\n",
+        tables="from .rows import Rows, clear\nclass BlockTable(Rows): ...\n",
+        rows="from . import deeper\nfrom .other import Other\nclass Rows(deeper.Rows[int]): ...\n",
+        deeper="class Rows: ...\n",
+        other="class Other: ...\n",
+        more="from .groups import MultiGroupBlockTable\n",
+        groups="class MultiGroupBlockTable: ...\n",
+    )
+    assert sorted(table_modules(made, "vllm")) == [
+        f"vllm.v1.worker.{name}" for name in ("deeper", "groups", "more", "rows", "tables")
+    ]
+
+
+def test_modules_that_import_each_other_end(tmp_path: Path) -> None:
+    made = side(
+        tmp_path,
+        block_table="from .tables import BlockTable\n",
+        tables="from .block_table import BlockTable\nclass BlockTable(BlockTable): ...\n",
+    )
+    assert list(table_modules(made, "vllm")) == ["vllm.v1.worker.tables"]
 
 
 def test_a_module_without_kernels_is_not(tmp_path: Path) -> None:
     text = "from .rows import clear\n"
-    assert kernel_modules(side(tmp_path, block_table=text, rows="def clear(): ...\n"), "vllm") == {}
+    assert table_modules(side(tmp_path, block_table=text, rows="def clear(): ...\n"), "vllm") == {}
