@@ -20,11 +20,17 @@ _KERNEL = '''def test_slot_mapping_kernels_leave_num_tokens_unspecialized():
     """No class of num_tokens (1, divisible by 16, other) is a kernel of its own."""
     {imported}
 
-    {loop}
-        # Only a JITFunction has parameters: no interpreted one, none without Triton.
+    # Only a JITFunction has parameters: no interpreted one, none without Triton.
+{checked}'''
+
+_ONE_KERNEL = """    params = {{p.name: p for p in getattr({kernel}, "params", ())}}
+    assert not params or params["num_tokens"].do_not_specialize
+"""
+
+_KERNELS = """    {loop}
         params = {{p.name: p for p in getattr(kernel, "params", ())}}
         assert not params or params["num_tokens"].do_not_specialize
-'''
+"""
 
 _WARMUP = '''def _slot_mapping_tables(num_groups: int, error: Exception | None = None):
     """Block tables that keep what is called on them, of two rows for each group."""
@@ -70,7 +76,8 @@ def test_slot_mapping_warmup_launches_on_a_borrowed_row():
     names = [name for name, _, _ in tables.method_calls]
     launch = names.index("compute_slot_mapping")
     assert names.index("commit_block_table") < launch < names.index("clear_row")
-    assert names[-1] == "commit_block_table"
+    # The last launch computes the slots of the cleared rows.
+    assert names[-2:] == ["commit_block_table", "compute_slot_mapping"]
 
 
 def test_slot_mapping_warmup_clears_the_row_when_the_launch_raises():
@@ -199,8 +206,7 @@ def _text(package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker:
     for number, module in enumerate(dict.fromkeys(module for module, _ in kernels)):
         found = [name for owner, name in kernels if owner == module]
         text = _KERNEL.format(
-            imported=_import(f"{package}.{module}", found),
-            loop=_laid_out("    for kernel in (", found, "):").strip(),
+            imported=_import(f"{package}.{module}", found), checked=_checked(found)
         )
         parts.append(
             text if not number else text.replace("unspecialized(", f"unspecialized_{number + 1}(")
@@ -212,6 +218,13 @@ def _text(package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker:
         imported = _import(f"{package}.v1.worker.gpu_worker", [worker.partition(".")[0]])
         parts.append(_WORKER.format(imported=imported, worker=worker, function=FUNCTION))
     return "\n\n".join(parts)
+
+
+def _checked(kernels: list[str]) -> str:
+    one = _ONE_KERNEL.format(kernel=kernels[0])
+    if len(kernels) == 1 and max(map(len, one.splitlines())) <= _WIDTH:
+        return one
+    return _KERNELS.format(loop=_laid_out("    for kernel in (", kernels, "):").strip())
 
 
 def _import(module: str, found: list[str]) -> str:

@@ -28,10 +28,10 @@ from codemods.transforms.statements import insert_after, parse_statements, repla
 WARMUP_MODULE = "gpu.warmup"
 
 _CALL = """if not {flag}:
-    # V1: no dummy run launches the slot mapping kernel.
+    # V1: compile the slot mapping kernel before the first request.
     {imported}{function}({runner})
 """
-_UNGUARDED = """# No dummy run launches the slot mapping kernel.
+_UNGUARDED = """# Compile the slot mapping kernel before the first request.
 {imported}{function}({runner})
 """
 

@@ -136,6 +136,8 @@ def in_use(worker: Any) -> str:
             table.num_blocks_per_row.tolist(),
             table.block_table.np.tolist(),
             table.block_table.gpu.tolist(),
+            # Negative ones are no slots, and those before block_size are the null block's.
+            [slot for slot in table.slot_mapping.gpu.tolist() if slot >= table.block_size],
         ]
         for table in tables
     ]

@@ -145,13 +145,23 @@ def test_every_v1_start_launches_every_kernel_before_the_monitor(
             assert set(launches) == wanted, start
 
 
+OWN_WARMUPS_LEAVE_SLOTS = (
+    "03-block-table-method",
+    "03-our-function-in-else-arm",
+    "03-runner-method",
+    "20-runner-method-one-name-crlf",
+)
+
+
 @pytest.mark.parametrize("name", FIXABLE)
 def test_warming_up_leaves_no_trace_that_a_request_could_see(
     name: str, runs: dict[str, tuple[Any, Any]]
 ) -> None:
     before, after = runs[name]
-    assert after["left"] == {}
-    assert after["live"] == before["live"] == {}
+    # A fork's own warm-up may leave slots; ours leaves nothing.
+    assert after["left"].items() <= before["left"].items()
+    assert after["live"] == before["live"]
+    assert before["left"] == before["live"] == {} or name in OWN_WARMUPS_LEAVE_SLOTS
     assert after["slots"] == before["slots"]
 
 

@@ -69,28 +69,28 @@ def check(tree: Tree, *, again: bool = False) -> Judged:
     return result
 
 
-@examples(900)
+@examples(800)
 @given(st.data())
 def test_a_mixed_worker_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(WORKERS))).tree
     check(mixed(data, tree, WORKER, 4))
 
 
-@examples(800)
+@examples(700)
 @given(st.data())
 def test_a_mixed_block_table_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(TABLES))).tree
     check(mixed(data, tree, BLOCK_TABLE, 3))
 
 
-@examples(250)
+@examples(200)
 @given(st.data())
 def test_a_mixed_warm_up_module_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork("00-monitor-in-triton-utils").tree
     check(mixed(data, tree, WARMUP, 3), again=one_in_five(data))
 
 
-@examples(350)
+@examples(300)
 @given(st.data())
 def test_any_bytes_are_kept_or_refused(data: st.DataObject) -> None:
     tree = trees.fork("00-monitor-in-triton-utils").tree

@@ -43,7 +43,7 @@ else:
 """
 CALL = f"""
 if not self.use_v2_model_runner:
-    # V1: no dummy run launches the slot mapping kernel.
+    # V1: compile the slot mapping kernel before the first request.
     {FUNCTION}(self.model_runner)
 """
 MONITOR = """
@@ -215,7 +215,7 @@ def test_where_there_is_no_such_import_it_stands_beside_the_call(imports: str) -
 def test_a_class_that_knows_no_v2_gets_no_guard() -> None:
     branch = f"if get_pp_group().is_last_rank:\n    {V1}"
     call = f"""
-        # No dummy run launches the slot mapping kernel.
+        # Compile the slot mapping kernel before the first request.
         from .gpu.warmup import {FUNCTION}
 
         {FUNCTION}(self.model_runner)
