@@ -102,7 +102,9 @@ def _find(
         for target, value in names.assignments(file.module):
             alias = names.dotted(value)
             if target == first and alias is not None:
-                return _find(sources, file, alias, seen)
+                found = _find(sources, file, alias, seen)
+                if found is not None:
+                    return found
     for one in names.imports(file.module):
         if one.local == first:
             module, name = one.origin(rest)

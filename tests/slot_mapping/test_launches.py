@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -288,3 +289,50 @@ def test_every_jitted_function_of_a_module_is_listed() -> None:
         "x.py", block_table("pass", f"{KERNEL}\n    def plain():\n        pass").encode()
     )
     assert [one.name.value for one in jitted_functions(file)] == ["_slots_kernel"]
+
+
+TWICE = "_k[(1,)](1)\n_k[(2,)](2)"
+
+
+@pytest.mark.parametrize(
+    ("head", "launch", "home"),
+    [
+        ("from . import slots", "slots._k[(1,)](1)", "vllm/v1/worker/slots.py"),
+        ("from .. import slots", "slots._k[(1,)](1)", "vllm/v1/slots.py"),
+        ("from vllm.more import _k", TWICE, "vllm/v1/slots.py"),
+        ("from .stars import *", TWICE, "vllm/v1/slots.py"),
+        ("from .slots import _k as one\n_k = one", TWICE, "vllm/v1/worker/slots.py"),
+    ],
+)
+def test_a_kernel_is_found_however_often_it_is_launched(
+    head: str, launch: str, home: str, tmp_path: Path
+) -> None:
+    kernel = "import triton\n@triton.jit\ndef _k(num_tokens): ...\n"
+    files = {
+        "v1/worker/slots.py": kernel,
+        "v1/slots.py": kernel,
+        "more.py": "from .v1.slots import _k\n",
+        "v1/worker/stars.py": "from vllm.more import *\n",
+    }
+    one = launches(tmp_path, block_table(launch, rest="", head=head), files)
+    assert [f"{kernel.file.name}:{kernel.name}" for kernel in one.kernels] == [f"{home}:_k"]
+    assert one.unresolved == ()
+
+
+DERIVED = "class BlockTable(Base):\n    def compute_slot_mapping(self, *a):\n"
+BASE = "class Base:\n    def compute_slot_mapping(self, *a):\n        _slots_kernel[(1,)](1)\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        ("class BlockTable(Base):\n    pass\n", True),
+        (f"{DERIVED}        super().compute_slot_mapping(*a)\n", True),
+        (f"{DERIVED}        pass\n", False),
+    ],
+)
+def test_a_method_of_a_base_counts_where_it_is_reached(
+    own: str, found: bool, tmp_path: Path
+) -> None:
+    text = block_table("pass").split("class BlockTable")[0] + BASE + own + dedent(KERNEL)
+    assert [one.name for one in launches(tmp_path, text).kernels] == ["_slots_kernel"] * found

@@ -187,3 +187,31 @@ def test_another_hands_warm_up_is_left_alone(name: str, tmp_path: Path) -> None:
     found = statuses(result)
     assert found[WARM] == found[WORK] == (Status.PRESENT, Reason.ALREADY_PRESENT)
     assert {edit for change in result.changes() for edit in change.edits} <= {KERNEL}
+
+
+@pytest.mark.parametrize(
+    ("table", "refused"),
+    [
+        ("from acme.tables import BlockTable\n", "expected a class BlockTable"),
+        ("BlockTable = pick()\n", "expected a class BlockTable"),
+        ("import acme\nclass BlockTable(acme.Table):\n    pass\n", "from acme.Table"),
+        (
+            "import acme\nclass BlockTable(acme.Table):\n    def compute_slot_mapping(self):\n"
+            "        return super().compute_slot_mapping()\n",
+            "from acme.Table",
+        ),
+        ("class BlockTable:\n    pass\n", ""),
+        ("class BlockTable:\n    def compute_slot_mapping(self):\n        return 1\n", ""),
+        ("import acme\nclass BlockTable(acme.T):\n    def compute_slot_mapping(self): ...\n", ""),
+    ],
+)
+def test_only_what_is_seen_to_launch_no_kernel_is_not_affected(
+    table: str, refused: str, tmp_path: Path
+) -> None:
+    result = run(tmp_path, BASE.edited(BLOCK_TABLE, table.encode()))
+    wanted = (
+        (Status.REFUSED, Reason.NOT_LAUNCHED) if refused else (Status.NOT_NEEDED, Reason.NO_KERNEL)
+    )
+    assert set(statuses(result).values()) == {wanted}
+    assert refused in result.outcomes[0].detail
+    assert result.changes() == ()

@@ -23,11 +23,13 @@ class Kernel:
 def launched(package: Package) -> tuple[Kernel, ...]:
     """The kernels with a run-time num_tokens that BlockTable.compute_slot_mapping launches."""
     home = package.modules.get(BLOCK_TABLE)
-    owner = home.classes.get("BlockTable") if home else None
-    if home is None or owner is None or "compute_slot_mapping" not in methods(owner):
-        return ()
+    lineage = package.lineage(home, "BlockTable") if home else []
     found: list[Kernel] = []
-    todo: list[tuple[Module, ast.AST]] = [(home, methods(owner)["compute_slot_mapping"])]
+    todo: list[tuple[Module, ast.AST]] = [
+        (where, methods(owner)["compute_slot_mapping"])
+        for where, owner in lineage
+        if "compute_slot_mapping" in methods(owner)
+    ][:1]
     seen: set[int] = set()
     while todo:
         module, node = todo.pop()
@@ -38,7 +40,11 @@ def launched(package: Package) -> tuple[Kernel, ...]:
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 _meet(package, module, part.id, todo, found)
             elif isinstance(part, ast.Attribute) and ast.unparse(part.value) in ("self", "cls"):
-                todo += [(home, value) for value in _attribute(owner, part.attr)]
+                todo += [
+                    (where, value)
+                    for where, owner in lineage
+                    for value in _attribute(owner, part.attr)
+                ]
             elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
                 origin = module.every_import.get(part.value.id)
                 other = package.module_at(origin.dotted) if origin else None

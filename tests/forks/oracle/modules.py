@@ -79,6 +79,12 @@ class Module:
         return self.imported(self.outside)
 
     @cached_property
+    def stars(self) -> list[str]:
+        """The modules from which everything is imported."""
+        nodes = (node for node in self.outside if isinstance(node, ast.ImportFrom))
+        return [self.absolute(node) for node in nodes if node.names[0].name == "*"]
+
+    @cached_property
     def every_import(self) -> dict[str, Origin]:
         return self.imported(ast.walk(self.tree))
 
@@ -130,11 +136,33 @@ class Package:
         """What the package defines that `name` can be in `module`, by module and name there."""
         here = (module.functions, module.classes, module.constants)
         found = [(module, name)] if any(name in names for names in here) else []
+        if seen > 8:
+            return found
+        for origin in module.stars:
+            home = self.module_at(origin)
+            found += self.meanings(home, name, seen + 1) if home else []
         origin = module.every_import.get(name)
-        if origin is None or origin.name is None or seen > 8:
+        if origin is None or origin.name is None:
             return found
         home = self.module_at(origin.module)
         return found + (self.meanings(home, origin.name, seen + 1) if home else [])
+
+    def lineage(self, module: Module, name: str) -> list[tuple[Module, ast.ClassDef]]:
+        """The class that `name` is in a module, with the bases that the package defines."""
+        found: list[tuple[Module, ast.ClassDef]] = []
+        todo = self.meanings(module, name)
+        while todo:
+            home, known = todo.pop(0)
+            owner = home.classes.get(known)
+            if owner is None or any(owner is one for _, one in found):
+                continue
+            found.append((home, owner))
+            for base in owner.bases:
+                root, _, rest = ast.unparse(base).partition(".")
+                origin = home.every_import.get(root)
+                other = self.module_at(origin.dotted) if rest and origin else None
+                todo += self.meanings(other, rest) if other else self.meanings(home, root)
+        return found
 
 
 @lru_cache(maxsize=256)

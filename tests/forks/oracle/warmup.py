@@ -84,15 +84,16 @@ def _free(function: ast.FunctionDef, lazy: Origin | None) -> set[str]:
 def _binding_faults(function: ast.FunctionDef, package: Package) -> list[str]:
     """Calls that the tables' methods would not take."""
     module = package.modules.get(BLOCK_TABLE)
-    owner = module.classes.get("MultiGroupBlockTable") if module else None
-    if owner is None:
+    lineage = package.lineage(module, "MultiGroupBlockTable") if module else []
+    if not lineage:
         return ["no MultiGroupBlockTable"]
+    known = {k: v for _, owner in reversed(lineage) for k, v in methods(owner).items()}
     found = []
     for node in ast.walk(function):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         name = node.func.attr
-        if name in USED and not _takes(methods(owner).get(name), node):
+        if name in USED and not _takes(known.get(name), node):
             found.append(f"MultiGroupBlockTable.{name} does not take this call")
     return found
 
