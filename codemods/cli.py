@@ -34,11 +34,22 @@ from codemods.stops import (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is returned, also for wrong usage."""
     _prepare_streams()
+    code = _run(argv)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _give_stdout_up()
+    except OSError as error:
+        _say(f"standard output: {error.strerror or error}")
+        _give_stdout_up()
+        return USAGE
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
     try:
         options = parser(VERBS).parse_args(argv)
-        code = int(options.run(options))
-        sys.stdout.flush()
-        return code
+        return int(options.run(options))
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else USAGE
     except Stop as stop:
@@ -50,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted; nothing was written")
         return INTERRUPTED
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader of a patch has had enough
         _give_stdout_up()
         return NOTHING
     except OSError as error:
@@ -70,6 +81,14 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _show(text: str) -> None:
+    """Print for whoever still reads: the exit code must not hang on it."""
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        _give_stdout_up()
+
+
 def _give_stdout_up() -> None:
     """Its reader has gone or its disk is full: what Python flushes at exit must not fail again."""
     stream = sys.__stdout__
@@ -81,13 +100,13 @@ def check(options: argparse.Namespace) -> int:
     """Print what each edit would come to."""
     plan = _plan(options)
     if options.json:
-        sys.stdout.write(report.as_json(plan))
+        _show(report.as_json(plan))
     elif options.format == "markdown":
         from codemods.markdown import markdown
 
-        sys.stdout.write(markdown(plan))
+        _show(markdown(plan))
     else:
-        sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
+        _show(report.table(plan, colour=_colour(sys.stdout)))
     stops.where_refused(plan)
     stops.where_unmet(plan, options)
     return WOULD_CHANGE if plan.verdict is Verdict.FIXABLE else NOTHING
@@ -97,7 +116,7 @@ def diff(options: argparse.Namespace) -> int:
     """Print the patch that apply would make, and only that, on stdout or into a file."""
     plan = _plan(options)
     if options.json:
-        sys.stdout.write(report.as_json(plan))
+        _show(report.as_json(plan))
     else:
         sys.stderr.write(report.table(plan, colour=_colour(sys.stderr)))
     stops.where_refused(plan)
@@ -123,6 +142,8 @@ def apply(options: argparse.Namespace) -> int:
         return diff(options)
     if options.release:
         raise UsageError("apply rewrites a tree of yours: name it in place of --release")
+    if options.output or options.author or options.date or options.subject:
+        raise UsageError("apply writes no patch: -o and the mailbox's options need --dry-run")
     from codemods.write import WriteFailed, recover, write
 
     try:
@@ -143,7 +164,10 @@ def apply(options: argparse.Namespace) -> int:
             return NOTHING
         if not options.allow_dirty:
             stops.where_dirty(plan)
-        write(plan)
+        try:
+            write(plan)
+        except KeyboardInterrupt:  # it comes once the write has a good end
+            raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
     _show_applied(Plan(plan.tree, plan.outcomes, plan.changes, Verdict.FIXED), options)
@@ -158,9 +182,9 @@ def verify(options: argparse.Namespace) -> int:
     stops.where_refused(plan)
     if plan.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED):
         if options.json:
-            sys.stdout.write(report.as_json(plan, proofs=[]))
+            _show(report.as_json(plan, proofs=[]))
         else:
-            sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
+            _show(report.table(plan, colour=_colour(sys.stdout)))
         _say("there is no rewrite to prove")
         return NOTHING
     wanted = Options(
@@ -176,10 +200,10 @@ def verify(options: argparse.Namespace) -> int:
         done.append(proof)
         _progress(None)
         if not options.json:
-            sys.stdout.write(f"{proof.name:8} {proof.status.value:8} {proof.detail}\n")
+            _show(f"{proof.name:8} {proof.status.value:8} {proof.detail}\n")
             if proof.figures:
                 figures = ", ".join(f"{key} {value}" for key, value in proof.figures.items())
-                sys.stdout.write(f"{'':17} {figures}\n")
+                _show(f"{'':17} {figures}\n")
             sys.stdout.flush()
         _progress(next(running, None))
     _progress(None)
@@ -193,7 +217,7 @@ def verify(options: argparse.Namespace) -> int:
             }
             for proof in done
         ]
-        sys.stdout.write(report.as_json(plan, proofs=rows))
+        _show(report.as_json(plan, proofs=rows))
     return FAILED if any(proof.status is ProofStatus.FAIL for proof in done) else NOTHING
 
 
@@ -248,6 +272,15 @@ def _release(version: str) -> Path:
         raise UsageError(str(error)) from None
 
 
+def _written(plan: Plan) -> str:
+    done = [
+        change
+        for change in plan.changes
+        if (plan.tree.root / change.path).read_bytes() == change.after
+    ]
+    return "nothing was written" if not done else "every file had been rewritten by then"
+
+
 def _patch(plan: Plan, options: argparse.Namespace) -> bytes:
     from codemods import patch
     from codemods.landing import lands
@@ -266,9 +299,9 @@ def _patch(plan: Plan, options: argparse.Namespace) -> bytes:
 
 def _show_applied(plan: Plan, options: argparse.Namespace) -> None:
     if options.json:
-        sys.stdout.write(report.as_json(plan))
+        _show(report.as_json(plan))
     else:
-        sys.stdout.write(report.table(plan, colour=_colour(sys.stdout)))
+        _show(report.table(plan, colour=_colour(sys.stdout)))
 
 
 def _colour(stream: object) -> bool:

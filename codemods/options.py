@@ -10,6 +10,7 @@ from codemods import report
 from codemods.outcome import EditName, Verdict
 
 Verb = Callable[[argparse.Namespace], int]
+_DAY = 86_400.0
 
 
 class _Version(argparse.Action):
@@ -69,7 +70,7 @@ def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
     one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
     one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
     one.add_argument(
-        "--timeout", type=float, default=300.0, metavar="SECONDS", help="for each proof"
+        "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="for each proof"
     )
     return top
 
@@ -108,6 +109,16 @@ def _named(tree: str) -> str:
     if not tree:
         raise argparse.ArgumentTypeError("an empty name")
     return tree
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _DAY:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds up to {_DAY:.0f}")
+    return seconds
 
 
 def _add_patch_options(one: argparse.ArgumentParser) -> None:

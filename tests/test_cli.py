@@ -20,7 +20,7 @@ import pytest
 from forks.trees import BLOCK_TABLE, WARMUP, WORKER, fork
 
 from codemods.cli import main
-from codemods.outcome import EditName
+from codemods.outcome import EditName, Plan
 
 BASE = fork("00-monitor-in-triton-utils").tree
 FILES = (BLOCK_TABLE, WARMUP, WORKER)
@@ -537,3 +537,62 @@ def test_a_name_that_is_no_text_is_escaped(encoding: str, tmp_path: Path) -> Non
     as_json = process("check", name, "--json", env=environment).json["tree"]
     assert isinstance(as_json, dict)
     assert as_json["package"] == "vll\udce9m/vllm"
+
+
+@pytest.mark.parametrize(("verb", "code"), [("check", 1), ("diff", 0), ("apply", 0)])
+def test_a_reader_that_has_gone_does_not_change_the_code(verb: str, code: int, tree: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(
+        [sys.executable, "-m", "codemods", verb, str(tree)], stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert ran.returncode == code
+    assert b"Traceback" not in ran.stderr
+
+
+def test_a_refusal_is_told_though_no_one_reads_the_table(tree: Path) -> None:
+    worker = tree / "vllm/v1/worker/gpu_worker.py"
+    worker.write_text("def f(:\n")
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(
+        [sys.executable, "-m", "codemods", "check", str(tree)],
+        stdout=write,
+        stderr=subprocess.PIPE,
+    )
+    os.close(write)
+    assert ran.returncode == 3
+    assert b"gpu_worker.py" in ran.stderr
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_interrupt_says_what_it_left(
+    before: bool,
+    tree: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import codemods.write
+
+    real = codemods.write.write
+
+    def interrupted(plan: Plan) -> None:
+        if not before:
+            real(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(codemods.write, "write", interrupted)
+    assert main(["apply", str(tree)]) == 130
+    told = "nothing was written" if before else "every file had been rewritten by then"
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options", [["-o", "fix.patch"], ["--subject", "x"], ["--author", "a <b>"]]
+)
+def test_apply_makes_no_patch(
+    options: list[str], tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["apply", str(tree), *options]) == 2
+    assert "--dry-run" in capsys.readouterr().err

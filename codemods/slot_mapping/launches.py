@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
 
 import libcst as cst
 
@@ -53,9 +55,11 @@ def find(sources: Sources, block_table: SourceFile) -> Launches:
         if owner is not methods[0][0] and not search.calls_super:
             break
         search.follow(owner.file, method.body)
+    found = bool(search.kernels or search.kernel_class)
+    unresolved = [*search.unresolved, *([] if found else search.doubtful)]
     return Launches(
         tuple(search.kernels.values()),
-        tuple(dict.fromkeys(search.unresolved)),
+        tuple(dict.fromkeys(unresolved)),
         search.kernel_class,
         methods[0] if methods else None,
         tables,
@@ -75,15 +79,25 @@ def _is_jitted(function: cst.FunctionDef, jit: JitNames) -> bool:
     return any(jit.is_jit(decorator.decorator) for decorator in function.decorators)
 
 
+class Found(IntEnum):
+    """What a name came to; nothing where this package does not define it."""
+
+    NOTHING = 0
+    FUNCTION = 1
+    KERNEL = 2
+
+
 @dataclass
 class _Search:
     sources: Sources
     tables: Lineage
     kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict)
     unresolved: list[str] = field(default_factory=list)
+    # Local names that are launched: as a rule what they stand for was met where they were bound.
+    doubtful: list[str] = field(default_factory=list)
     kernel_class: str | None = None
     _followed: set[cst.CSTNode] = field(default_factory=set)
-    _looked_up: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _looked_up: dict[tuple[str, str], Found] = field(default_factory=dict)
     _attributes: dict[cst.ClassDef, list[tuple[str | None, str]]] = field(default_factory=dict)
     calls_super: bool = False
 
@@ -98,38 +112,45 @@ class _Search:
         }
         for node in names.descend(body):
             self.calls_super |= isinstance(node, cst.Name) and node.value == "super"
+            if isinstance(node, (cst.FunctionDef, cst.Lambda)):
+                self.follow(file, node.body)
             if isinstance(node, (cst.Name, cst.Attribute)) or node in launched:
                 path = names.dotted(node) if isinstance(node, cst.BaseExpression) else None
-                known = path is not None and self._reference(file, path, bound)
-                if not known and node in launched and not _is_local(node, bound):
-                    self.unresolved.append(path or file.module.code_for_node(node))
+                known = self._reference(file, path, bound) if path is not None else Found.NOTHING
+                if node in launched and known is not Found.KERNEL:
+                    told = path or file.module.code_for_node(node)
+                    sure = known is Found.FUNCTION or not _is_local(node, bound)
+                    (self.unresolved if sure else self.doubtful).append(told)
 
-    def _reference(self, file: SourceFile, path: str, bound: dict[str, names.Imported]) -> bool:
-        """Resolve a dotted name; whether it is a kernel or a function that was followed."""
+    def _reference(self, file: SourceFile, path: str, bound: dict[str, names.Imported]) -> Found:
+        """Resolve a dotted name: a kernel, or a function that was followed."""
         first, _, rest = path.partition(".")
         if first in ("self", "cls", BLOCK_TABLE_CLASS) and rest:
-            return file.name in self.tables.files and self._method(rest)
+            return self._method(rest) if file.name in self.tables.files else Found.NOTHING
         if first in bound:
             return self._imported(file, bound[first], rest)
-        return not rest and self._defined(file, first)
+        return Found.NOTHING if rest else self._defined(file, first)
 
-    def _method(self, name: str) -> bool:
-        found = False
+    def _method(self, name: str) -> Found:
+        found = Found.NOTHING
         for owner in self.tables.classes:
             file = owner.file
             for method in names.functions(owner.body, name):
                 if _is_jitted(method, JitNames.of(file.module)):
                     self._add(name, file, (method,))
+                    found = Found.KERNEL
                 else:
                     self.follow(file, method.body)
-                found = True
+                    found = max(found, Found.FUNCTION)
             for attribute, value in names.assignments(owner.body):
                 path = names.dotted(value)
                 if attribute == name and path is not None:
-                    found |= self._reference(file, path, _bindings(file.module, owner.body))
+                    bound = _bindings(file.module, owner.body)
+                    found = max(found, self._reference(file, path, bound))
             for target, path in self._instance_attributes(owner):
                 if target == f"self.{name}":
-                    found |= self._reference(file, path, _bindings(file.module, owner.body))
+                    bound = _bindings(file.module, owner.body)
+                    found = max(found, self._reference(file, path, bound))
         return found
 
     def _instance_attributes(self, owner: Class) -> list[tuple[str | None, str]]:
@@ -144,42 +165,47 @@ class _Search:
             ]
         return self._attributes[owner.node]
 
-    def _defined(self, file: SourceFile, name: str) -> bool:
+    def _defined(self, file: SourceFile, name: str) -> Found:
         """Resolve a name of a module, once."""
         if (file.name, name) not in self._looked_up:
-            self._looked_up[file.name, name] = False  # what leads back here adds nothing
+            self._looked_up[file.name, name] = Found.NOTHING  # what leads back here adds nothing
             self._looked_up[file.name, name] = self._resolved(file, name)
         return self._looked_up[file.name, name]
 
-    def _resolved(self, file: SourceFile, name: str) -> bool:
+    def _resolved(self, file: SourceFile, name: str) -> Found:
         jit = JitNames.of(file.module)
         definitions = names.functions(file.module, name)
         jitted = tuple(one for one in definitions if _is_jitted(one, jit))
         if jitted:
             self._add(name, file, jitted)
-            return True
+            return Found.KERNEL
         for definition in definitions:
             self.follow(file, definition.body)
         if definitions:
-            return True
+            return Found.FUNCTION
         bound = _bindings(file.module, file.module)
         for target, value in names.assignments(file.module):
             if target != name:
                 continue
             if self._is_kernel_class(file, value):
-                self.kernel_class = name
-                return True
+                if self._registers_keys:
+                    self.kernel_class = name
+                else:
+                    self.unresolved.append(name)
+                return Found.KERNEL
             path = names.dotted(value)
-            if path is not None and self._reference(file, path, bound):
-                return True
+            found = self._reference(file, path, bound) if path is not None else Found.NOTHING
+            if found:
+                return found
         return self._brought_in(file, name, bound)
 
-    def _brought_in(self, file: SourceFile, name: str, bound: dict[str, names.Imported]) -> bool:
+    def _brought_in(self, file: SourceFile, name: str, bound: dict[str, names.Imported]) -> Found:
         """Resolve a name that a module has from another module of the package."""
         if name in bound:
             return self._imported(file, bound[name], "")
         homes = (self.sources.module(file, one) for one in names.star_imports(file.module))
-        return any(home is not None and self._defined(home, name) for home in homes)
+        found = (self._defined(home, name) for home in homes if home is not None)
+        return next(filter(None, found), Found.NOTHING)
 
     def _is_kernel_class(self, file: SourceFile, value: cst.BaseExpression) -> bool:
         """Whether a value is an instance of a class that holds its own jitted kernel."""
@@ -195,11 +221,20 @@ class _Search:
             for owner in names.classes(file.module)
         )
 
-    def _imported(self, file: SourceFile, bound: names.Imported, rest: str) -> bool:
+    @cached_property
+    def _registers_keys(self) -> bool:
+        """Whether the tables' constructor registers something for warm-up, as of 0.29."""
+        return any(
+            isinstance(call.func, cst.Attribute) and "register" in call.func.attr.value
+            for _, constructor in self.tables.methods("__init__")
+            for call in names.calls(constructor.body)
+        )
+
+    def _imported(self, file: SourceFile, bound: names.Imported, rest: str) -> Found:
         module, name = bound.origin(rest)
         target = self.sources.module(file, module)
         if target is None or _is_number(target.data, name):
-            return False
+            return Found.NOTHING
         return self._defined(target, name)
 
     def _add(self, name: str, file: SourceFile, found: tuple[cst.FunctionDef, ...]) -> None:
@@ -230,5 +265,4 @@ def _bindings(module: cst.Module, body: cst.CSTNode) -> dict[str, names.Imported
 
 
 def _is_local(node: cst.CSTNode, bound: dict[str, names.Imported]) -> bool:
-    # A name that only the function binds: what it stands for was looked at where it was bound.
     return isinstance(node, cst.Name) and node.value not in bound

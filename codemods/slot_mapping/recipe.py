@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from codemods.checkout import BLOCK_TABLE, WORKER, Checkout
+from codemods.checkout import BLOCK_TABLE, WORKER, Checkout, UnreadableFile
 from codemods.outcome import EditName, FileChange, Outcome, Reason, Status
 from codemods.slot_mapping import kernel, unit_tests, upstream, warmup, worker
 from codemods.slot_mapping.block_tables import Tables
@@ -128,11 +128,11 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
         return Launches(()), None
     launches = find(sources, block_table)
     if not launches.kernels and not launches.kernel_class:
-        _refuse_unlaunched(launches, block_table)
+        _refuse_unlaunched(launches, block_table, sources.checkout)
     return launches, block_table
 
 
-def _refuse_unlaunched(launches: Launches, block_table: SourceFile) -> None:
+def _refuse_unlaunched(launches: Launches, block_table: SourceFile, checkout: Checkout) -> None:
     """Refuse where what is seen does not show that no kernel is launched."""
     tables = launches.tables
     if tables is None:
@@ -158,7 +158,7 @@ def _refuse_unlaunched(launches: Launches, block_table: SourceFile) -> None:
         raise Refusal(
             Reason.NOT_LAUNCHED,
             f"BlockTable.compute_slot_mapping launches {launches.unresolved[0]}, "
-            "which is not defined in this package",
+            "which is no Triton kernel that this package is seen to define",
             owner.file.name,
             line_of(owner.file.module, method),
         )
@@ -170,6 +170,25 @@ def _refuse_unlaunched(launches: Launches, block_table: SourceFile) -> None:
             tables.own.file.name,
             line_of(tables.own.file.module, tables.own.node),
         )
+    _refuse_kernel_elsewhere(checkout)
+
+
+def _refuse_kernel_elsewhere(checkout: Checkout) -> None:
+    """Refuse where upstream's kernel stands by its name in a file that no launch leads to."""
+    for relative in checkout.python_files(BLOCK_TABLE.rpartition("/")[0]):
+        try:
+            data = checkout.read(relative) or b""
+        except UnreadableFile:
+            continue
+        place = data.find(b"def _compute_slot_mapping_kernel(")
+        if place >= 0:
+            raise Refusal(
+                Reason.NOT_LAUNCHED,
+                "_compute_slot_mapping_kernel is defined, but BlockTable.compute_slot_mapping is "
+                "not seen to launch it: what runs in its place has to be looked at by hand",
+                checkout.name(relative),
+                data.count(b"\n", 0, place) + 1,
+            )
 
 
 def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[Reason, str] | None:

@@ -35,6 +35,9 @@ HERE = ["vllm/v1/worker/block_table.py:_slots_kernel"]
         pytest.param(block_table("launch(_slots_kernel, 1)"), id="handed to another"),
         pytest.param(block_table("kernel = _slots_kernel\nkernel[(1,)](1)"), id="another name"),
         pytest.param(block_table(f"if self.on:\n    {LAUNCH}\nelse:\n    pass"), id="behind if"),
+        pytest.param(
+            block_table(f"def inner():\n    {LAUNCH}\ninner()"), id="in a nested function"
+        ),
         pytest.param(block_table(f"with x:\n    for y in z:\n        {LAUNCH}"), id="in blocks"),
         pytest.param(
             block_table("self._launch(1)", members=f"def _launch(self, n):\n    {LAUNCH}"),
@@ -164,7 +167,6 @@ def test_both_definitions_of_a_method_belong_to_the_kernel(tmp_path: Path) -> No
             block_table("pass", members=f"def compute_other(self):\n    {LAUNCH}"),
             id="launched by another method",
         ),
-        pytest.param(block_table(f"def never():\n    {LAUNCH}"), id="in a nested function"),
         pytest.param(block_table(LAUNCH).replace("BlockTable", "Table"), id="no BlockTable"),
         pytest.param(
             block_table(LAUNCH).replace("compute_slot_mapping", "compute_slots"), id="no method"
@@ -214,10 +216,46 @@ UPSTREAM = """
     """
 
 
+REGISTERS = "def __init__(self):\n    slots_kernel.register_warmup(self.block_size)"
+
+
 def test_a_kernel_class_is_upstreams_own_fix(tmp_path: Path) -> None:
-    one = launches(tmp_path, block_table("slots_kernel(1)", UPSTREAM))
+    one = launches(tmp_path, block_table("slots_kernel(1)", UPSTREAM, members=REGISTERS))
     assert one.kernel_class == "slots_kernel"
     assert one.kernels == ()
+
+
+def test_a_kernel_class_that_registers_no_keys_is_not(tmp_path: Path) -> None:
+    one = launches(tmp_path, block_table("slots_kernel(1)", UPSTREAM))
+    assert one.kernel_class is None
+    assert one.unresolved == ("slots_kernel",)
+
+
+@pytest.mark.parametrize(
+    ("head", "decorator"),
+    [
+        ("import triton_ascend as triton", "triton.jit"),
+        ("triton = LazyLoader('triton')", "triton.jit"),
+        ("from acme import traced", "traced"),
+        ("jit = triton.jit", "jit"),
+        ("", ""),
+    ],
+)
+def test_a_function_that_is_launched_is_some_kernel(
+    head: str, decorator: str, tmp_path: Path
+) -> None:
+    rest = f"{f'@{decorator}' if decorator else ''}\n{PLAIN}"
+    text = block_table(LAUNCH, rest, head=head)
+    if head != "jit = triton.jit":
+        text = text.replace("from vllm.triton_utils import tl, triton\n", "")
+    one = launches(tmp_path, text)
+    assert one.kernels == ()
+    assert one.unresolved == ("_slots_kernel",)
+
+
+def test_a_local_name_that_leads_to_no_kernel_is_told(tmp_path: Path) -> None:
+    one = launches(tmp_path, block_table("kernel = KERNELS['slots']\nkernel[(1,)](1)"))
+    assert one.unresolved == ("kernel",)
 
 
 def test_a_kernel_class_that_is_not_called_is_not(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from codemods.slot_mapping.recipe import Result
 BASE = fork("00-monitor-in-triton-utils").tree
 TESTS = "tests/v1/worker/test_gpu_model_runner.py"
 ALL = frozenset(EditName)
+DERIVED = "import acme\nclass BlockTable(acme.Table):\n    def compute_slot_mapping(self):\n"
 KERNEL, WARM, WORK, UNIT = EditName
 
 
@@ -195,11 +196,7 @@ def test_another_hands_warm_up_is_left_alone(name: str, tmp_path: Path) -> None:
         ("from acme.tables import BlockTable\n", "expected a class BlockTable"),
         ("BlockTable = pick()\n", "expected a class BlockTable"),
         ("import acme\nclass BlockTable(acme.Table):\n    pass\n", "from acme.Table"),
-        (
-            "import acme\nclass BlockTable(acme.Table):\n    def compute_slot_mapping(self):\n"
-            "        return super().compute_slot_mapping()\n",
-            "from acme.Table",
-        ),
+        (f"{DERIVED}        return super().compute_slot_mapping()\n", "from acme.Table"),
         ("class BlockTable:\n    pass\n", ""),
         ("class BlockTable:\n    def compute_slot_mapping(self):\n        return 1\n", ""),
         ("import acme\nclass BlockTable(acme.T):\n    def compute_slot_mapping(self): ...\n", ""),
