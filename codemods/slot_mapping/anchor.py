@@ -39,7 +39,23 @@ def find_anchor(method: Method) -> cst.BaseStatement:
         if inner is None or not any(_stops_or_monitors(method, one) for one in [anchor]):
             break
         block = inner
+    if isinstance(anchor, cst.SimpleStatementLine) and _returns(anchor):
+        raise Refusal(
+            Reason.NO_ANCHOR,
+            "the method returns with the warm-up, so that nothing can come behind it",
+            method.file.name,
+            method.line(anchor),
+        )
     before = body[: body.index(anchor) + 1]
+    for one in before[:-1]:
+        if isinstance(one, cst.If) and _returns(one) and _asks_for_the_rank(method, one):
+            raise Refusal(
+                Reason.NO_ANCHOR,
+                "some pipeline ranks leave the method before the V1/V2 warm-up branch, "
+                "so that a call behind it would not warm them",
+                method.file.name,
+                method.line(one),
+            )
     monitor = next((one for one in before if activates_monitor(method, one)), None)
     if monitor is not None:
         raise Refusal(
@@ -71,6 +87,14 @@ def find_anchor(method: Method) -> cst.BaseStatement:
     return anchor
 
 
+def _returns(statement: cst.BaseStatement) -> bool:
+    return any(isinstance(node, cst.Return) for node in names.descend(statement))
+
+
+def _asks_for_the_rank(method: Method, statement: cst.If) -> bool:
+    return "_rank" in method.file.module.code_for_node(statement.test)
+
+
 def _leaves_until(method: Method, anchor: cst.BaseStatement) -> Iterator[cst.BaseStatement]:
     """The method's simple statements up to the end of the anchor."""
     last = [*leaves_of(anchor)][-1]
@@ -100,9 +124,7 @@ def _declares_start(statement: cst.BaseStatement) -> bool:
 
 
 def _stops_or_monitors(method: Method, statement: cst.BaseStatement) -> bool:
-    return activates_monitor(method, statement) or any(
-        isinstance(node, cst.Return) for node in names.descend(statement)
-    )
+    return activates_monitor(method, statement) or _returns(statement)
 
 
 def _always_run(statement: cst.BaseStatement) -> cst.BaseSuite | None:

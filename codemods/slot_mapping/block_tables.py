@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -58,7 +59,18 @@ def check_interface(tables: Tables) -> None:
                 owner.file.name,
                 line_of(module, found or owner.node),
             )
-    for classes, attribute in ((groups, "block_tables"), (one, "num_blocks_per_row")):
+    for classes, attribute, wrong in (
+        (groups, "block_tables", _MAPPINGS),
+        (one, "num_blocks_per_row", (*_MAPPINGS, *_LISTS)),
+    ):
+        if any(isinstance(value, wrong) for value in _assigned(classes, f"self.{attribute}")):
+            raise Refusal(
+                Reason.SIGNATURE_CHANGED,
+                f"{classes.own.name}.{attribute} is of another type than upstream's; the warm-up "
+                "has to be written for this tree, --skip warmup --skip worker takes the rest",
+                classes.own.file.name,
+                line_of(classes.own.file.module, classes.own.node),
+            )
         if not _mentions(classes, f"self.{attribute}"):
             raise Refusal(
                 Reason.SIGNATURE_CHANGED,
@@ -75,6 +87,24 @@ def _there(tables: Tables, name: str) -> Lineage:
             Reason.SIGNATURE_CHANGED, f"expected a class {name} in {BLOCK_TABLE}", tables.file.name
         )
     return found
+
+
+_MAPPINGS = (cst.Dict, cst.DictComp)
+_LISTS = (cst.List, cst.ListComp, cst.BinaryOperation)
+
+
+def _assigned(classes: Lineage, path: str) -> Iterator[cst.BaseExpression]:
+    """The values that the classes' methods give an attribute."""
+    for _, constructor in classes.methods("__init__"):
+        for node in names.descend(constructor.body):
+            if isinstance(node, cst.Assign):
+                targets, value = [one.target for one in node.targets], node.value
+            elif isinstance(node, cst.AnnAssign) and node.value is not None:
+                targets, value = [node.target], node.value
+            else:
+                continue
+            if any(names.dotted(target) == path for target in targets):
+                yield value
 
 
 def _mentions(classes: Lineage, path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -127,6 +128,16 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     if block_table is None:
         return Launches(()), None
     launches = find(sources, block_table)
+    tables = launches.tables
+    if tables is not None:
+        same = [c for c in names.classes(tables.own.file.module) if c.name.value == tables.own.name]
+        if len(same) > 1:
+            raise Refusal(
+                Reason.AMBIGUOUS,
+                f"{tables.own.name} is defined more than once, and each may launch another kernel",
+                tables.own.file.name,
+                line_of(tables.own.file.module, same[1]),
+            )
     if not launches.kernels and not launches.kernel_class:
         _refuse_unlaunched(launches, block_table, sources.checkout)
     return launches, block_table
@@ -218,12 +229,28 @@ def _warmup(result: Result, sources: Sources, block_table: SourceFile, launches:
     if elsewhere is not None:
         result.add(elsewhere)
         return
+    _refuse_renamed_tables(sources)
     file = sources.read(warmup.MODULE)
     others = upstream.other_warmups(sources.checkout)
     name = sources.checkout.name(warmup.MODULE)
     tables = Tables.of(sources, block_table)
     edited = warmup.edit(name, file, tables, len(launches.kernels) > 1, others)
     result.take(edited, file)
+
+
+_TABLES_OF_THE_BATCH = re.compile(rb"\.block_table\b")
+
+
+def _refuse_renamed_tables(sources: Sources) -> None:
+    """Refuse a runner that nowhere has its tables under upstream's name; it is not parsed."""
+    runner = sources.read("v1/worker/gpu_model_runner.py")
+    if runner is not None and not _TABLES_OF_THE_BATCH.search(runner.data):
+        raise Refusal(
+            Reason.SIGNATURE_CHANGED,
+            "expected the runner to have its tables as input_batch.block_table, found no such "
+            "attribute; the warm-up has to be written for this tree",
+            runner.name,
+        )
 
 
 def _called_from_elsewhere(sources: Sources) -> Outcome | None:

@@ -21,11 +21,20 @@ def is_v2_test(test: cst.BaseExpression) -> bool:
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
         return is_v2_test(test.left) or is_v2_test(test.right)
     path = names.dotted(test)
-    return path is not None and _names_v2(path.split(".")[-1])
+    return path is not None and _is_v2(path) and not _denies(path)
 
 
-def _names_v2(name: str) -> bool:
-    return "v2" in name.lower().split("_")
+_NEGATIONS = frozenset(
+    {"disable", "disabled", "disables", "no", "non", "not", "skip", "without", "unsupported"}
+)
+
+
+def _is_v2(path: str) -> bool:
+    return "v2" in path.split(".")[-1].lower().split("_")
+
+
+def _denies(path: str) -> bool:
+    return bool(_NEGATIONS & set(path.split(".")[-1].lower().split("_")))
 
 
 def model_runner(method: Method) -> str:
@@ -36,8 +45,18 @@ def model_runner(method: Method) -> str:
         if (path := names.dotted(call.func)) and path.split(".")[-1] in RUNNER_METHODS
     }
     own = {path for path in found if path.startswith("self.")}
-    if not own or "self.model_runner" in own:
+    local = {name: names.dotted(value) for name, value in names.assignments(method.block)}
+    own |= {path for name in found if (path := local.get(name)) and path.startswith("self.")}
+    if "self.model_runner" in own or (not own and b"self.model_runner" in method.file.data):
         return "self.model_runner"
+    if not own:
+        raise Refusal(
+            Reason.AMBIGUOUS,
+            "expected self.model_runner, found no such attribute and no other runner that the "
+            "dummy runs are made on",
+            method.file.name,
+            method.line(method.function),
+        )
     if len(own) > 1:
         raise Refusal(
             Reason.AMBIGUOUS,
@@ -51,13 +70,26 @@ def model_runner(method: Method) -> str:
 def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
     """The expression that tells V2 from V1, None in a class that knows no V2."""
     own = f"self.{V2_FLAG}"
+    asked = [
+        [path for operand in _operands(test) if (path := names.dotted(operand)) and _is_v2(path)]
+        for test in _tests(anchor)
+    ]
+    unclear = next(
+        (found for found in asked if len(set(found)) > 1 or any(map(_denies, found))), None
+    )
+    if unclear is not None:
+        raise Refusal(
+            Reason.AMBIGUOUS,
+            f"the branch asks {' and '.join(dict.fromkeys(unclear))}; which of them means that V2 "
+            "runs cannot be read off the source",
+            method.file.name,
+            method.line(anchor),
+        )
     if own.encode() in method.file.data and _is_read(method, own):
         return own
-    for test in _tests(anchor):
-        for operand in _operands(test):
-            path = names.dotted(operand)
-            if path and _names_v2(path.split(".")[-1]):
-                return path
+    for found in asked:
+        if found:
+            return found[0]
     if any(called(call) in method.v2_warmups for call in names.calls(method.block)):
         raise Refusal(
             Reason.NO_ANCHOR,

@@ -1,6 +1,7 @@
 """The worker's warm-up method: what it runs, and what activates the JIT monitor.
 
-Both are found by what they do, through the class's own methods too, not by where they stand.
+Both are found by what they do, through the class's methods and the module's functions too, and not
+by where they stand.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ class Method:
         return module | {one.local: one for one in names.imports(self.block)}
 
     @cached_property
-    def bound_in_class(self) -> dict[str, names.Imported]:
-        """The same with the imports of the class's other methods, for helpers."""
+    def bound_in_helpers(self) -> dict[str, names.Imported]:
+        """The same with the imports of other functions of the file, for helpers."""
         return self.bound | {
             one.local: one
-            for helper in names.walk(self.owner.body)
+            for helper in (*names.walk(self.file.module), *names.walk(self.owner.body))
             if isinstance(helper, cst.FunctionDef)
             for one in names.imports(helper.body)
         }
@@ -97,14 +98,19 @@ def _doing_the_work(method: Method) -> Method:
     """The method itself, or the private one that it hands the whole warm-up to (as of 0.33)."""
     if any(called(call) in V1_DUMMY_RUNS | {V2_WARMUP} for call in names.calls(method.block)):
         return method
-    for name in dict.fromkeys(_own_methods(method.block)):
-        for helper in names.functions(method.owner.body, name):
-            inner = Method(method.file, method.owner, helper)
-            if any(runs_warmup(inner, one) for one in inner.leaves) and (
-                inner.monitors or any(map(_returns, inner.leaves))
-            ):
-                return _doing_the_work(inner)
-    return method
+    found = [
+        inner
+        for name in dict.fromkeys(_own_methods(method.block))
+        for helper in names.functions(method.owner.body, name)
+        if _does_the_work(inner := Method(method.file, method.owner, helper))
+    ]
+    return _doing_the_work(found[0]) if len(found) == 1 else method
+
+
+def _does_the_work(method: Method) -> bool:
+    return any(runs_warmup(method, one) for one in method.leaves) and bool(
+        method.monitors or any(map(_returns, method.leaves))
+    )
 
 
 def _own_methods(node: cst.CSTNode) -> Iterator[str]:
@@ -128,21 +134,30 @@ def runs_warmup(method: Method, statement: cst.BaseStatement) -> bool:
 
 
 def activates_monitor(method: Method, statement: cst.BaseStatement) -> bool:
-    """Whether a statement activates the JIT monitor, through the class's methods too."""
+    """Whether a statement activates the JIT monitor, through the file's functions too."""
     return _reaches(method, statement, lambda call: _is_monitor(method, call), set())
 
 
 def _reaches(
-    method: Method, node: cst.CSTNode, test: Callable[[cst.Call], bool], seen: set[str]
+    method: Method, node: cst.CSTNode, test: Callable[[cst.Call], bool], seen: set[cst.CSTNode]
 ) -> bool:
     if any(test(call) for call in names.calls(node)):
         return True
-    for name in _own_methods(node):
-        if name not in seen:
-            seen.add(name)
-            for helper in names.functions(method.owner.body, name):
-                if _reaches(method, helper.body, test, seen):
-                    return True
+    helpers = [
+        helper
+        for name in dict.fromkeys(_own_methods(node))
+        for helper in names.functions(method.owner.body, name)
+    ]
+    helpers += [
+        helper
+        for name in dict.fromkeys(names.dotted(call.func) for call in names.calls(node))
+        for helper in (names.functions(method.file.module, name) if name else ())
+    ]
+    for helper in helpers:
+        if helper not in seen:
+            seen.add(helper)
+            if _reaches(method, helper.body, test, seen):
+                return True
     return False
 
 
@@ -151,7 +166,7 @@ def _is_monitor(method: Method, call: cst.Call) -> bool:
     if path is None:
         return False
     first, *rest = path.split(".")
-    source = method.bound_in_class.get(first)
+    source = method.bound_in_helpers.get(first)
     if source is not None:
         path = ".".join(filter(None, [source.module, source.name, *rest]))
     words = path.lower().replace(".", "_").split("_")

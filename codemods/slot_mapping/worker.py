@@ -12,7 +12,7 @@ import libcst as cst
 from codemods.outcome import EditName, Outcome, Reason, Status
 from codemods.slot_mapping.anchor import find_anchor
 from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile
-from codemods.slot_mapping.v2_flag import model_runner, v2_flag
+from codemods.slot_mapping.v2_flag import is_v2_test, model_runner, v2_flag
 from codemods.slot_mapping.warm_up_method import (
     METHOD,
     V2_WARMUP,
@@ -42,6 +42,13 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
     call = existing_call(method)
     if call is not None:
         statement, in_time = call
+        if _for_v2_alone(method, statement):
+            raise Refusal(
+                Reason.NO_ANCHOR,
+                f"{FUNCTION} is called for the V2 runner alone; move the call out of that arm",
+                worker.name,
+                method.line(statement),
+            )
         if not in_time:
             raise Refusal(
                 Reason.NO_ANCHOR,
@@ -68,7 +75,7 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
     _refuse_rebinding(method)
     anchor = find_anchor(method)
     flag = v2_flag(method, anchor)
-    module, imported = _with_import(worker.module)
+    module, imported = _with_import(worker.module, worker.name)
     if imported and flag:
         imported += "    "
     runner = model_runner(method)
@@ -136,13 +143,23 @@ def existing_call(method: Method) -> tuple[cst.BaseStatement, bool] | None:
     return calling[0], not method.monitors or place < method.monitors[0]
 
 
+def _for_v2_alone(method: Method, statement: cst.BaseStatement) -> bool:
+    """Whether a statement stands in the arm that only V2 takes."""
+    return any(
+        isinstance(one, cst.If)
+        and is_v2_test(one.test)
+        and any(leaf is statement for leaf in names.walk(one.body))
+        for one in names.walk(method.block)
+    )
+
+
 def _place(method: Method) -> str:
     if method.monitors:
         return "before the JIT monitor is activated"
     return "at the end of the warm-up; the tree has no JIT monitor"
 
 
-def _with_import(module: cst.Module) -> tuple[cst.Module, str]:
+def _with_import(module: cst.Module, name: str) -> tuple[cst.Module, str]:
     """The module with the function imported, or the import to write beside the call."""
     for statement in names.statements(module):
         if not isinstance(statement, cst.SimpleStatementLine):
@@ -154,6 +171,13 @@ def _with_import(module: cst.Module) -> tuple[cst.Module, str]:
                     line = f"from {names.import_module(small)} import {FUNCTION}\n"
                     return insert_after(module, statement, parse_statements(module, line)), ""
                 return replace(module, {small: extended(small, FUNCTION)}), ""
+    if any(isinstance(one, cst.Try) and _imports_warmup(one) for one in names.walk(module)):
+        raise Refusal(
+            Reason.NO_ANCHOR,
+            f"the worker does without {WARMUP_MODULE} where its import fails; "
+            "--skip worker leaves the import and the call to you",
+            name,
+        )
     return module, f"from .{WARMUP_MODULE} import {FUNCTION}\n\n"
 
 
@@ -164,6 +188,13 @@ def _binds_aliases_alone(statement: cst.SimpleStatementLine) -> bool:
         and isinstance(last, cst.ImportFrom)
         and not isinstance(last.names, cst.ImportStar)
         and all(alias.asname for alias in last.names)
+    )
+
+
+def _imports_warmup(statement: cst.Try) -> bool:
+    return any(
+        isinstance(node, cst.ImportFrom) and _is_warmup_import(node)
+        for node in names.descend(statement)
     )
 
 

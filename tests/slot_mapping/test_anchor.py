@@ -21,6 +21,7 @@ def anchor_line(body: str, rest: str = "") -> int:
         "class Worker:\n    def compile_or_warm_up_model(self):\n"
         + indent(dedent(body).strip() + "\n", " " * 8)
         + indent(dedent(rest), " " * 4)
+        + "\n\ndef watch():\n    activate_jit_monitor()\n"
     )
     method = find_method(SourceFile("gpu_worker.py", text.encode()))
     return method.line(find_anchor(method)) - FIRST
@@ -54,6 +55,9 @@ def test_the_call_goes_behind_the_statement_that_warms(body: str, expected: int)
         (f"engine_started()\n{SAMPLER}", "declared started", 0),
         (f"if a:\n    {SAMPLER}\n    return 1\nb()", "can leave the method", 0),
         (f"if a:\n    {SAMPLER}\nelse:\n    raise E\nb()", "can leave the method", 0),
+        (f"if not group.is_last_rank:\n    return 1\n{SAMPLER}", "some pipeline ranks", 0),
+        (f"return {SAMPLER}", "returns with the warm-up", 0),
+        (f"watch()\n{SAMPLER}", "activated before", 0),
     ],
 )
 def test_a_method_without_a_place_is_refused(body: str, told: str, line: int) -> None:
@@ -66,3 +70,7 @@ def test_a_method_without_a_place_is_refused(body: str, told: str, line: int) ->
 def test_a_v2_arm_may_leave_the_method() -> None:
     body = f"if self.use_v2:\n    warmup_kernels(a)\n    return 1\nelse:\n    {SAMPLER}\nb()"
     assert anchor_line(body) == 0
+
+
+def test_an_early_return_that_asks_no_rank_is_passed_by() -> None:
+    assert anchor_line(f"if self.skip:\n    return 1\n{SAMPLER}") == 2

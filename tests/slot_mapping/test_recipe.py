@@ -212,3 +212,26 @@ def test_only_what_is_seen_to_launch_no_kernel_is_not_affected(
     assert set(statuses(result).values()) == {wanted}
     assert refused in result.outcomes[0].detail
     assert result.changes() == ()
+
+
+def test_a_kernel_that_no_launch_is_seen_to_lead_to_is_refused(tmp_path: Path) -> None:
+    tree = BASE.edited(
+        BLOCK_TABLE,
+        b"class BlockTable:\n    def compute_slot_mapping(self):\n        self.mapper.run()\n",
+    ).edited("v1/worker/ops.py", b"import x\n\ndef _compute_slot_mapping_kernel(a): ...\n")
+    result = run(tmp_path, tree)
+    assert set(statuses(result).values()) == {(Status.REFUSED, Reason.NOT_LAUNCHED)}
+    assert (result.outcomes[0].file, result.outcomes[0].line) == ("vllm/v1/worker/ops.py", 3)
+
+
+def test_two_classes_of_the_name_are_refused(tmp_path: Path) -> None:
+    text = BASE.inside[BLOCK_TABLE] + b"\n\nif x:\n    class BlockTable:\n        pass\n"
+    result = run(tmp_path, BASE.edited(BLOCK_TABLE, text))
+    assert set(statuses(result).values()) == {(Status.REFUSED, Reason.AMBIGUOUS)}
+
+
+def test_a_runner_with_its_tables_elsewhere_is_refused(tmp_path: Path) -> None:
+    runner = "v1/worker/gpu_model_runner.py"
+    text = BASE.inside[runner].replace(b"block_table", b"block_tables")
+    found = statuses(run(tmp_path, BASE.edited(runner, text)))
+    assert found[WARM] == (Status.REFUSED, Reason.SIGNATURE_CHANGED)

@@ -74,8 +74,10 @@ def test_a_test_that_names_no_flag_is_refused(test: str) -> None:
         ("self.runner._dummy_run(1)\nself.runner.capture_model()", "self.runner"),
         ("self.v1.inner._dummy_run(1)", "self.v1.inner"),
         ("self.draft._dummy_run(1)\nself.model_runner._dummy_run(1)", "self.model_runner"),
-        ("runner._dummy_run(1)", "self.model_runner"),
-        ("pass", "self.model_runner"),
+        ("runner = self._runner\nrunner._dummy_run(1)", "self._runner"),
+        ("runner = self.model_runner\nrunner._dummy_run(1)", "self.model_runner"),
+        ("runner._dummy_run(self.model_runner)", "self.model_runner"),
+        ("print(self.model_runner)", "self.model_runner"),
     ],
 )
 def test_the_runner_is_the_one_whose_dummy_runs_are_made(body: str, expected: str) -> None:
@@ -85,4 +87,29 @@ def test_the_runner_is_the_one_whose_dummy_runs_are_made(body: str, expected: st
 def test_several_runners_are_ambiguous() -> None:
     with pytest.raises(Refusal, match=r"self\.a, self\.b") as caught:
         model_runner(method("self.b._dummy_run(1)\nself.a._dummy_run(1)\n"))
+    assert caught.value.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "body", ["runner._dummy_run(1)", "pass", "runner = pick()\nrunner._dummy_run(1)"]
+)
+def test_a_runner_that_is_nowhere_is_not_made_up(body: str) -> None:
+    with pytest.raises(Refusal, match=r"expected self\.model_runner") as caught:
+        model_runner(method(f"{body}\n"))
+    assert caught.value.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "self.disable_v2_runner",
+        "not self.disable_v2_runner",
+        "self.no_v2",
+        "self.has_v2 and self.wants_v2",
+        "self.use_v2_model_runner and not self.v2_unsupported",
+    ],
+)
+def test_flags_whose_meaning_is_not_plain_are_refused(test: str) -> None:
+    with pytest.raises(Refusal, match="cannot be read off the source") as caught:
+        flag(BRANCH.format(test=test))
     assert caught.value.reason is Reason.AMBIGUOUS

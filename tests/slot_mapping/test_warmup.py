@@ -248,3 +248,18 @@ def test_a_function_that_was_changed_is_not_ours() -> None:
         SourceFile("w.py", now.replace(b"null block", b"first one")), tables_of()
     )
     assert not warmup.is_ours(SourceFile("w.py", MODULE.encode()), tables_of())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("np.zeros(max_num_reqs, dtype=np.int32)", "[0] * max_num_reqs"),
+        ("np.zeros(max_num_reqs, dtype=np.int32)", "[0 for _ in range(max_num_reqs)]"),
+        ("[BlockTable(size, *sizes, device) for size in block_sizes]", "{0: BlockTable(1)}"),
+    ],
+)
+def test_tables_of_other_types_are_refused(old: str, new: str) -> None:
+    assert TABLE.count(old) == 1
+    one = refusal(MODULE.encode(), TABLE.replace(old, new))
+    assert one.reason is Reason.SIGNATURE_CHANGED
+    assert "of another type" in one.detail

@@ -449,3 +449,29 @@ def test_an_engine_declared_started_before_the_branch_is_refused(started: str) -
     with pytest.raises(Refusal, match="started before the V1/V2 warm-up branch") as refused:
         worker.edit(file, True)
     assert refused.value.reason is Reason.NO_ANCHOR
+
+
+@pytest.mark.parametrize("test", ["self.use_v2_model_runner", "self.use_v2 and self.x"])
+def test_a_call_in_the_arm_of_v2_alone_is_refused(test: str) -> None:
+    call = f"if {test}:\n    {FUNCTION}(self.model_runner)"
+    one = refusal(module(BRANCH, call, MONITOR))
+    assert one.reason is Reason.NO_ANCHOR
+    assert "for the V2 runner alone" in one.detail
+
+
+def test_two_helpers_that_warm_are_not_one_that_does_the_work() -> None:
+    helpers = f"\n    def v2(self):\n        return {V2}\n"
+    helpers += f"\n    def v1(self):\n        {V1}\n        return 1\n"
+    text = module("if self.use_v2:\n    return self.v2()", "return self.v1()", rest=helpers)
+    assert "returns with the warm-up" in refusal(text).detail
+
+
+def test_an_import_that_may_fail_is_refused() -> None:
+    imports = "try:\n    from .gpu.warmup import warmup_kernels\nexcept ImportError:\n    pass"
+    assert "where its import fails" in refusal(module(BRANCH, MONITOR, imports=imports)).detail
+
+
+def test_a_monitor_behind_a_function_of_the_module_is_seen() -> None:
+    watch = "\n\ndef watch():\n    from vllm.triton_utils.jit_monitor import activate\n"
+    watch += "\n    activate()\n"
+    assert "activated before" in refusal(module("watch()", BRANCH, END, rest=watch)).detail
