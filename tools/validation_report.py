@@ -28,6 +28,11 @@ from validation_chart import chart  # noqa: E402
 Result = dict[str, Any]
 KINDS = ("serve", "live", "tests", "proof")
 FIRST = 3
+# What a commit's rewrite had otherwise than the latest one's.
+NOTES = {
+    "dee9dbd": "the rows on two GPUs are of a warm-up that made one launch less: the last, which "
+    "leaves no slot of block 1 in the slot mapping, compiles nothing."
+}
 WRITTEN_BY = (
     "Written by `tools/validation_report.py` from `docs/validation/*.json`; how it was measured: "
     "`benchmarks/gpu/RUNBOOK.md`."
@@ -94,6 +99,9 @@ def about(results: dict[str, Result]) -> Iterator[str]:
             for m in map(json.loads, machines)
         ),
     )  # fmt: skip
+    for machine in map(json.loads, machines):
+        if note := NOTES.get(machine["commit"]):
+            yield f"`{machine['commit']}`: {note}\n"
     yield (
         "vLLM's Python files are each release's wheel's, before and after the rewrite. From its "
         "shared objects the code for other GPUs was blanked, to carry them to the machine.\n"
