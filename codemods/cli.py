@@ -98,6 +98,8 @@ def _give_stdout_up() -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Print what each edit would come to."""
+    if options.json and options.format == "markdown":
+        raise UsageError("--json and --format markdown are two outputs: name one")
     plan = _plan(options)
     if options.json:
         _show(report.as_json(plan))
@@ -122,6 +124,9 @@ def diff(options: argparse.Namespace) -> int:
     stops.where_refused(plan)
     stops.where_unmet(plan, options)
     stops.where_unsound(plan)
+    if options.output and not plan.changes:
+        _say(f"there is nothing to change: {options.output} is left as it is")
+        return NOTHING
     patch = _patch(plan, options)
     if options.output:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping
 
@@ -64,6 +65,7 @@ def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
     one.add_argument(
         "--target",
         action="append",
+        type=_target,
         metavar="ARCH",
         help="compile for it, such as cuda:90 or hip:gfx942",
     )
@@ -109,6 +111,12 @@ def _named(tree: str) -> str:
     if not tree:
         raise argparse.ArgumentTypeError("an empty name")
     return tree
+
+
+def _target(text: str) -> str:
+    if not re.fullmatch(r"cuda:\d+|hip:gfx\w+", text):
+        raise argparse.ArgumentTypeError(f"{text} is no target such as cuda:90 or hip:gfx942")
+    return text
 
 
 def _seconds(text: str) -> float:

@@ -596,3 +596,18 @@ def test_apply_makes_no_patch(
 ) -> None:
     assert main(["apply", str(tree), *options]) == 2
     assert "--dry-run" in capsys.readouterr().err
+
+
+def test_nothing_to_change_leaves_an_earlier_patch(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patch = tmp_path / "kept.patch"
+    patch.write_text("kept")
+    assert main(["apply", str(tree)]) == 0
+    assert main(["diff", str(tree), "-o", str(patch)]) == 0
+    assert patch.read_text() == "kept"
+    assert "nothing to change" in capsys.readouterr().err
+
+
+def test_json_and_markdown_are_not_both_printed(tree: Path) -> None:
+    assert main(["check", str(tree), "--json", "--format", "markdown"]) == 2

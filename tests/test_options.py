@@ -43,6 +43,7 @@ def test_each_verb_has_its_function_and_the_common_options(name: str) -> None:
         ("diff", "--format", "markdown"),
         ("apply", "--require", "perfect"),
         ("verify", "--timeout", "soon"),
+        ("verify", "--target", "sm_90"),
         ("verify", "--timeout", "nan"),
         ("verify", "--timeout", "inf"),
         ("verify", "--timeout", "-1"),

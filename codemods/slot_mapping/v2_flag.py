@@ -9,7 +9,12 @@ import libcst as cst
 
 from codemods.outcome import Reason
 from codemods.slot_mapping.source_file import Refusal
-from codemods.slot_mapping.warm_up_method import RUNNER_METHODS, Method, called
+from codemods.slot_mapping.warm_up_method import (
+    RUNNER_METHODS,
+    V1_DUMMY_RUNS,
+    Method,
+    called,
+)
 from codemods.transforms import names
 
 V2_FLAG = "use_v2_model_runner"
@@ -90,7 +95,8 @@ def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
     for found in asked:
         if found:
             return found[0]
-    if any(called(call) in method.v2_warmups for call in names.calls(method.block)):
+    knows_v2 = any(called(call) in method.v2_warmups for call in names.calls(method.block))
+    if knows_v2 or _has_an_arm_of_another(anchor):
         raise Refusal(
             Reason.NO_ANCHOR,
             f"expected {own} to tell the V2 runner from V1, found "
@@ -99,6 +105,17 @@ def v2_flag(method: Method, anchor: cst.BaseStatement) -> str | None:
             method.line(anchor),
         )
     return None
+
+
+def _has_an_arm_of_another(anchor: cst.BaseStatement) -> bool:
+    """Whether the branch calls something in an arm that makes none of V1's dummy runs."""
+    arm: cst.If | cst.Else | None = anchor if isinstance(anchor, cst.If) else None
+    while arm is not None:
+        calls = [called(call) for call in names.calls(arm.body)]
+        if calls and not V1_DUMMY_RUNS & set(calls):
+            return True
+        arm = arm.orelse if isinstance(arm, cst.If) else None
+    return False
 
 
 def _is_read(method: Method, path: str) -> bool:

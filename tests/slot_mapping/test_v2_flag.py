@@ -113,3 +113,10 @@ def test_flags_whose_meaning_is_not_plain_are_refused(test: str) -> None:
     with pytest.raises(Refusal, match="cannot be read off the source") as caught:
         flag(BRANCH.format(test=test))
     assert caught.value.reason is Reason.AMBIGUOUS
+
+
+def test_an_arm_of_another_runner_under_other_names_is_refused() -> None:
+    other = "if self.use_new:\n    warm_all(self)\n"
+    other += "elif last:\n    self.model_runner._dummy_sampler_run(x)\n"
+    with pytest.raises(Refusal, match="to tell the V2 runner from V1"):
+        flag(other)
