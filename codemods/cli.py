@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import argparse
 import gc
-import io
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from codemods import report, stops
+from codemods import report, stops, streams
 from codemods.checkout import AmbiguousPackage, Checkout, UsageError
 from codemods.options import parser
 from codemods.outcome import EditName, Outcome, Plan, Reason, Status, Tree, Verdict
@@ -33,15 +31,15 @@ from codemods.stops import (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is returned, also for wrong usage."""
-    _prepare_streams()
+    streams.prepare()
     code = _run(argv)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _give_stdout_up()
+        streams.give_stdout_up()
     except OSError as error:
-        _say(f"standard output: {error.strerror or error}")
-        _give_stdout_up()
+        streams.say(f"standard output: {error.strerror or error}")
+        streams.give_stdout_up()
         return USAGE
     return code
 
@@ -53,47 +51,21 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else USAGE
     except Stop as stop:
-        _say(*stop.lines)
+        streams.say(*stop.lines)
         return stop.code
     except UsageError as error:
-        _say(str(error))
+        streams.say(str(error))
         return USAGE
     except KeyboardInterrupt:
-        _say("interrupted; nothing was written")
+        streams.say("interrupted; nothing was written")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a patch has had enough
-        _give_stdout_up()
+        streams.give_stdout_up()
         return NOTHING
     except OSError as error:
-        _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
-        _give_stdout_up()
+        streams.say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        streams.give_stdout_up()
         return USAGE
-
-
-def _prepare_streams() -> None:
-    """Streams that take every character, also where the caller closed them."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        elif isinstance(stream, io.TextIOWrapper):
-            # What is no text, as in a file's name, is written as JSON and Python escape it.
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _show(text: str) -> None:
-    """Print for whoever still reads: the exit code must not hang on it."""
-    try:
-        sys.stdout.write(text)
-    except BrokenPipeError:
-        _give_stdout_up()
-
-
-def _give_stdout_up() -> None:
-    """Its reader has gone or its disk is full: what Python flushes at exit must not fail again."""
-    stream = sys.__stdout__
-    if stream is not None and sys.stdout is stream:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def check(options: argparse.Namespace) -> int:
@@ -102,13 +74,13 @@ def check(options: argparse.Namespace) -> int:
         raise UsageError("--json and --format markdown are two outputs: name one")
     plan = _plan(options)
     if options.json:
-        _show(report.as_json(plan))
+        streams.show(report.as_json(plan))
     elif options.format == "markdown":
         from codemods.markdown import markdown
 
-        _show(markdown(plan))
+        streams.show(markdown(plan))
     else:
-        _show(report.table(plan, colour=_colour(sys.stdout)))
+        streams.show(report.table(plan, colour=streams.colour(sys.stdout)))
     stops.where_refused(plan)
     stops.where_unmet(plan, options)
     return WOULD_CHANGE if plan.verdict is Verdict.FIXABLE else NOTHING
@@ -118,14 +90,14 @@ def diff(options: argparse.Namespace) -> int:
     """Print the patch that apply would make, and only that, on stdout or into a file."""
     plan = _plan(options)
     if options.json:
-        _show(report.as_json(plan))
+        streams.show(report.as_json(plan))
     else:
-        sys.stderr.write(report.table(plan, colour=_colour(sys.stderr)))
+        sys.stderr.write(report.table(plan, colour=streams.colour(sys.stderr)))
     stops.where_refused(plan)
     stops.where_unmet(plan, options)
     stops.where_unsound(plan)
     if options.output and not plan.changes:
-        _say(f"there is nothing to change: {options.output} is left as it is")
+        streams.say(f"there is nothing to change: {options.output} is left as it is")
         return NOTHING
     patch = _patch(plan, options)
     if options.output:
@@ -154,7 +126,7 @@ def apply(options: argparse.Namespace) -> int:
     try:
         recovered = recover(Path(options.tree))
         if recovered:
-            _say(recovered)
+            streams.say(recovered)
         plan = _plan(options)
         if options.update_record:
             from codemods.record import with_record
@@ -187,10 +159,10 @@ def verify(options: argparse.Namespace) -> int:
     stops.where_refused(plan)
     if plan.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED):
         if options.json:
-            _show(report.as_json(plan, proofs=[]))
+            streams.show(report.as_json(plan, proofs=[]))
         else:
-            _show(report.table(plan, colour=_colour(sys.stdout)))
-        _say("there is no rewrite to prove")
+            streams.show(report.table(plan, colour=streams.colour(sys.stdout)))
+        streams.say("there is no rewrite to prove")
         return NOTHING
     wanted = Options(
         targets=tuple(options.target or Options().targets),
@@ -200,18 +172,18 @@ def verify(options: argparse.Namespace) -> int:
     )
     done = []
     running = iter(proofs(wanted))
-    _progress(next(running, None))
+    streams.progress(next(running, None))
     for proof in prove(plan, wanted):
         done.append(proof)
-        _progress(None)
+        streams.progress(None)
         if not options.json:
-            _show(f"{proof.name:8} {proof.status.value:8} {proof.detail}\n")
+            streams.show(f"{proof.name:8} {proof.status.value:8} {proof.detail}\n")
             if proof.figures:
                 figures = ", ".join(f"{key} {value}" for key, value in proof.figures.items())
-                _show(f"{'':17} {figures}\n")
+                streams.show(f"{'':17} {figures}\n")
             sys.stdout.flush()
-        _progress(next(running, None))
-    _progress(None)
+        streams.progress(next(running, None))
+    streams.progress(None)
     if options.json:
         rows = [
             {
@@ -222,7 +194,7 @@ def verify(options: argparse.Namespace) -> int:
             }
             for proof in done
         ]
-        _show(report.as_json(plan, proofs=rows))
+        streams.show(report.as_json(plan, proofs=rows))
     return FAILED if any(proof.status is ProofStatus.FAIL for proof in done) else NOTHING
 
 
@@ -304,26 +276,6 @@ def _patch(plan: Plan, options: argparse.Namespace) -> bytes:
 
 def _show_applied(plan: Plan, options: argparse.Namespace) -> None:
     if options.json:
-        _show(report.as_json(plan))
+        streams.show(report.as_json(plan))
     else:
-        _show(report.table(plan, colour=_colour(sys.stdout)))
-
-
-def _colour(stream: object) -> bool:
-    isatty = getattr(stream, "isatty", None)
-    return (
-        bool(isatty and isatty())
-        and not os.environ.get("NO_COLOR")
-        and (os.environ.get("TERM") != "dumb")
-    )
-
-
-def _progress(running: str | None) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\033[K{f'proving {running} …' if running else ''}")
-        sys.stderr.flush()
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        sys.stderr.write(f"{report.NAME}: {report.printable(line)}\n")
+        streams.show(report.table(plan, colour=streams.colour(sys.stdout)))

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
 
 import libcst as cst
 
@@ -188,7 +187,7 @@ class _Search:
             if target != name:
                 continue
             if self._is_kernel_class(file, value):
-                if self._registers_keys:
+                if self._registers_keys(name):
                     self.kernel_class = name
                 else:
                     self.unresolved.append(name)
@@ -221,11 +220,10 @@ class _Search:
             for owner in names.classes(file.module)
         )
 
-    @cached_property
-    def _registers_keys(self) -> bool:
-        """Whether the tables' constructor registers something for warm-up, as of 0.29."""
+    def _registers_keys(self, instance: str) -> bool:
+        """Whether the tables' constructor has the kernel register keys for warm-up, as of 0.29."""
         return any(
-            isinstance(call.func, cst.Attribute) and "register" in call.func.attr.value
+            (names.dotted(call.func) or "").startswith(f"{instance}.register")
             for _, constructor in self.tables.methods("__init__")
             for call in names.calls(constructor.body)
         )

@@ -7,21 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from codemods.checkout import BLOCK_TABLE, WORKER, Checkout, UnreadableFile
+from codemods.checkout import BLOCK_TABLE, WORKER, Checkout
 from codemods.outcome import EditName, FileChange, Outcome, Reason, Status
-from codemods.slot_mapping import kernel, unit_tests, upstream, warmup, worker
+from codemods.slot_mapping import kernel, unit_tests, unlaunched, upstream, warmup, worker
 from codemods.slot_mapping.block_tables import Tables
 from codemods.slot_mapping.launches import (
-    BLOCK_TABLE_CLASS,
     Launches,
     find,
-    jitted_functions,
 )
 from codemods.slot_mapping.source_file import Edited, Refusal, SourceFile, Sources
 from codemods.slot_mapping.warm_up_method import find_method
 from codemods.transforms import names, source
 from codemods.transforms.do_not_specialize import parameters
-from codemods.transforms.statements import line_of
 
 
 @dataclass
@@ -128,78 +125,10 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     if block_table is None:
         return Launches(()), None
     launches = find(sources, block_table)
-    tables = launches.tables
-    if tables is not None:
-        same = [c for c in names.classes(tables.own.file.module) if c.name.value == tables.own.name]
-        if len(same) > 1:
-            raise Refusal(
-                Reason.AMBIGUOUS,
-                f"{tables.own.name} is defined more than once, and each may launch another kernel",
-                tables.own.file.name,
-                line_of(tables.own.file.module, same[1]),
-            )
+    unlaunched.refuse_two_classes(launches)
     if not launches.kernels and not launches.kernel_class:
-        _refuse_unlaunched(launches, block_table, sources.checkout)
+        unlaunched.refuse(launches, block_table, sources.checkout)
     return launches, block_table
-
-
-def _refuse_unlaunched(launches: Launches, block_table: SourceFile, checkout: Checkout) -> None:
-    """Refuse where what is seen does not show that no kernel is launched."""
-    tables = launches.tables
-    if tables is None:
-        raise Refusal(
-            Reason.NOT_LAUNCHED,
-            f"expected a class {BLOCK_TABLE_CLASS}, found none, nor an import that leads to one "
-            "in this package",
-            block_table.name,
-        )
-    files = {file.name: file for file in (block_table, *(one.file for one in tables.classes))}
-    for file in files.values():
-        for function in jitted_functions(file):
-            if kernel.PARAMETER in {p.name.value for p in parameters(function)}:
-                raise Refusal(
-                    Reason.NOT_LAUNCHED,
-                    f"{function.name.value} is defined, but BlockTable.compute_slot_mapping does "
-                    "not launch it: what runs in its place has to be looked at by hand",
-                    file.name,
-                    line_of(file.module, function),
-                )
-    if launches.unresolved and launches.method:
-        owner, method = launches.method
-        raise Refusal(
-            Reason.NOT_LAUNCHED,
-            f"BlockTable.compute_slot_mapping launches {launches.unresolved[0]}, "
-            "which is no Triton kernel that this package is seen to define",
-            owner.file.name,
-            line_of(owner.file.module, method),
-        )
-    if tables.unknown and (launches.method is None or launches.calls_super):
-        raise Refusal(
-            Reason.NOT_LAUNCHED,
-            f"{BLOCK_TABLE_CLASS} may have compute_slot_mapping from {tables.unknown[0]}, "
-            "which is not defined in this package",
-            tables.own.file.name,
-            line_of(tables.own.file.module, tables.own.node),
-        )
-    _refuse_kernel_elsewhere(checkout)
-
-
-def _refuse_kernel_elsewhere(checkout: Checkout) -> None:
-    """Refuse where upstream's kernel stands by its name in a file that no launch leads to."""
-    for relative in checkout.python_files(BLOCK_TABLE.rpartition("/")[0]):
-        try:
-            data = checkout.read(relative) or b""
-        except UnreadableFile:
-            continue
-        place = data.find(b"def _compute_slot_mapping_kernel(")
-        if place >= 0:
-            raise Refusal(
-                Reason.NOT_LAUNCHED,
-                "_compute_slot_mapping_kernel is defined, but BlockTable.compute_slot_mapping is "
-                "not seen to launch it: what runs in its place has to be looked at by hand",
-                checkout.name(relative),
-                data.count(b"\n", 0, place) + 1,
-            )
 
 
 def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[Reason, str] | None:

@@ -50,8 +50,11 @@ def model_runner(method: Method) -> str:
         if (path := names.dotted(call.func)) and path.split(".")[-1] in RUNNER_METHODS
     }
     own = {path for path in found if path.startswith("self.")}
-    local = {name: names.dotted(value) for name, value in names.assignments(method.block)}
-    own |= {path for name in found if (path := local.get(name)) and path.startswith("self.")}
+    own |= {
+        path
+        for name, value in names.assignments(method.block)
+        if name in found and (path := names.dotted(value)) and path.startswith("self.")
+    }
     if "self.model_runner" in own or (not own and b"self.model_runner" in method.file.data):
         return "self.model_runner"
     if not own:

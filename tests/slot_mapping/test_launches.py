@@ -225,8 +225,12 @@ def test_a_kernel_class_is_upstreams_own_fix(tmp_path: Path) -> None:
     assert one.kernels == ()
 
 
-def test_a_kernel_class_that_registers_no_keys_is_not(tmp_path: Path) -> None:
-    one = launches(tmp_path, block_table("slots_kernel(1)", UPSTREAM))
+@pytest.mark.parametrize(
+    "constructor",
+    ["", "def __init__(self):\n    self.register_buffer(1)\n    slots_kernel.keys(1)"],
+)
+def test_a_kernel_class_that_registers_no_keys_is_not(constructor: str, tmp_path: Path) -> None:
+    one = launches(tmp_path, block_table("slots_kernel(1)", UPSTREAM, members=constructor))
     assert one.kernel_class is None
     assert one.unresolved == ("slots_kernel",)
 

@@ -84,9 +84,16 @@ def test_the_runner_is_the_one_whose_dummy_runs_are_made(body: str, expected: st
     assert model_runner(method(f"{body}\n")) == expected
 
 
-def test_several_runners_are_ambiguous() -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.b._dummy_run(1)\nself.a._dummy_run(1)\n",
+        "runner = self.b\nif x:\n    runner = self.a\nrunner._dummy_run(1)\n",
+    ],
+)
+def test_several_runners_are_ambiguous(body: str) -> None:
     with pytest.raises(Refusal, match=r"self\.a, self\.b") as caught:
-        model_runner(method("self.b._dummy_run(1)\nself.a._dummy_run(1)\n"))
+        model_runner(method(body))
     assert caught.value.reason is Reason.AMBIGUOUS
 
 
