@@ -8,13 +8,17 @@ import sys
 
 def main() -> int:
     """Run the command with the process's arguments."""
-    # Importing LibCST makes much that stays: the collector need not look at it, now or later.
-    gc.disable()
-    from codemods import cli
+    try:
+        # Importing LibCST makes much that stays: the collector need not look at it, now or later.
+        gc.disable()
+        from codemods import cli
 
-    gc.freeze()
-    gc.enable()
-    return cli.main()
+        gc.freeze()
+        gc.enable()
+        return cli.main()
+    except KeyboardInterrupt:  # before the command itself had begun, or after its end
+        sys.stderr.write("vllm-codemods: interrupted\n")
+        return 130
 
 
 if __name__ == "__main__":

@@ -611,3 +611,49 @@ def test_nothing_to_change_leaves_an_earlier_patch(
 
 def test_json_and_markdown_are_not_both_printed(tree: Path) -> None:
     assert main(["check", str(tree), "--json", "--format", "markdown"]) == 2
+
+
+# Python that exits while the native parser works in another thread is aborted.
+INTERRUPTED_IN_THE_PARSER = """
+import os, signal, sys, time
+import libcst
+from codemods.__main__ import main
+
+def parse_module(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+    print("the parser has ended", flush=True)
+
+libcst.parse_module = parse_module
+sys.exit(main())
+"""
+INTERRUPTED_AT_IMPORT = """
+import sys
+from codemods.__main__ import main
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "codemods.plan":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    [(INTERRUPTED_IN_THE_PARSER, "the parser has ended\n"), (INTERRUPTED_AT_IMPORT, "")],
+)
+def test_an_interrupt_at_any_time_is_one_line(program: str, printed: str, tree: Path) -> None:
+    files = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "apply", str(tree)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (130, printed), ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert "interrupted" in ran.stderr
+    assert files == {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}

@@ -94,12 +94,17 @@ def _refuse_deep(data: bytes) -> None:
 
 def _parse_on_a_deep_stack(data: bytes) -> cst.Module:
     result: list[cst.Module | BaseException] = []
+    # Not join(): an interrupt there makes Python (3.11) take the thread for ended, and exiting
+    # under the native parser aborts the process.
+    ended = threading.Event()
 
     def run() -> None:
         try:
             result.append(cst.parse_module(data))
         except BaseException as error:  # handed to the caller's thread
             result.append(error)
+        finally:
+            ended.set()
 
     previous = threading.stack_size(_STACK_BYTES)
     try:
@@ -107,7 +112,7 @@ def _parse_on_a_deep_stack(data: bytes) -> cst.Module:
         thread.start()
     finally:
         threading.stack_size(previous)
-    thread.join()
+    ended.wait()
     outcome = result[0]
     if isinstance(outcome, cst.Module):
         return outcome
