@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from codemods.outcome import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
 from codemods.write import WriteFailed, write
 
 PATHS = (

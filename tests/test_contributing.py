@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from codemods.checkout import Checkout
-from codemods.landing import lands
-from codemods.outcome import Plan, Reason, Status, Verdict
-from codemods.patch import unified
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import Plan, Reason, Status, Verdict
+from codemods.output.landing import lands
+from codemods.output.patch import unified
 from codemods.write import write
 
 PAGE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"

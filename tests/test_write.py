@@ -28,7 +28,7 @@ from planned_tree import (
     with_path,
 )
 
-from codemods.outcome import EditName, Outcome, Reason, Status
+from codemods.engine.plan import EditName, Outcome, Reason, Status
 from codemods.write import WriteFailed, pending, recover, write
 from codemods.write.journal import discard, locked
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.outcome import EditName, Reason, Status, Verdict
+from codemods.engine.plan import EditName, Reason, Status, Verdict
 from codemods.release.names import Source
 
 if sys.version_info >= (3, 11):

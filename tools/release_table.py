@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pinned import ROOT, Expectation, ExpectedEdit, load
 
-from codemods.outcome import EditName, Status
+from codemods.engine.plan import EditName, Status
 from codemods.release.names import Source
 
 README = ROOT / "README.md"

@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from jobs import RELEASES
 from record import Record, machine, read
 
-from codemods.checkout import Checkout
-from codemods.outcome import Plan
-from codemods.plan import make_plan
-from codemods.verify import Options
-from codemods.verify.gpu import ROWS, prove
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import Plan
+from codemods.engine.planning import make_plan
+from codemods.prove import Options
+from codemods.recipes.slot_mapping.proofs.gpu import ROWS, prove
 
 TIMED = "gpu-cost"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from codemods.checkout import Checkout
-from codemods.plan import make_plan
+from codemods.engine.checkout import Checkout
+from codemods.engine.planning import make_plan
 from codemods.write import write
 
 

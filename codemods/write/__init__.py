@@ -9,9 +9,10 @@ which the next run undoes or completes the write (`recovery.py`).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from codemods.outcome import FileChange, Plan
+from codemods.engine.plan import FileChange
 from codemods.write.files import create_like, keep_old, read_writable
 from codemods.write.journal import (
     TEMPORARY,
@@ -36,7 +37,7 @@ class _Refused(Exception):
     """A file is not what the plan was made from; says which and how."""
 
 
-def write(plan: Plan) -> None:
+def write(root: Path, changes: Iterable[FileChange]) -> None:
     """Replace the plan's files in its tree, all of them or none.
 
     Raises WriteFailed when a file is not as the plan knows it, is no regular file inside the tree,
@@ -44,10 +45,8 @@ def write(plan: Plan) -> None:
     the line says otherwise. SIGINT, SIGTERM and SIGHUP before the last rename are such a failure;
     after it the write ends first and the signal has its usual effect then.
     """
-    if plan.refusals:
-        raise ValueError("a refused plan is never written")
-    root = Path(os.path.realpath(plan.tree.root))
-    changes = tuple(change for change in plan.changes if change.before != change.after)
+    root = Path(os.path.realpath(root))
+    changes = tuple(change for change in changes if change.before != change.after)
     if not changes:
         return
     try:

@@ -22,9 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from codemods.checkout import JOURNAL
-
-NAME = JOURNAL
+NAME = ".vllm-codemods-journal"
 TEMPORARY = re.compile(r"\.vllm-codemods-[0-9a-f]{16}\.(new|old)\Z")
 _SCHEMA = 1
 _LIMIT = 1 << 20  # bytes; ours holds about 200 a file

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.checkout import Checkout, UsageError
-from codemods.outcome import Plan
-from codemods.plan import make_plan
+from codemods.engine.checkout import Checkout, UsageError
+from codemods.engine.plan import Plan
+from codemods.engine.planning import make_plan
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.checkout import Checkout
-from codemods.outcome import Plan, Verdict
-from codemods.plan import make_plan
-from codemods.verify import Options, Proof, ProofStatus
-from codemods.verify.gpu import prove
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import Plan, Verdict
+from codemods.engine.planning import make_plan
+from codemods.prove import Options, Proof, ProofStatus
+from codemods.recipes.slot_mapping.proofs.gpu import prove
 from codemods.write import write
 
 pytestmark = pytest.mark.gpu
@@ -24,13 +24,13 @@ CONTRAST = """
 import sys, tempfile
 from pathlib import Path
 import torch
-from codemods.checkout import Checkout
-from codemods.plan import make_plan
-from codemods.verify import Options
-from codemods.verify.engines import Engine, buffers, build, runner
-from codemods.verify.isolated import make_job
-from codemods.verify.loading import loaded
-from codemods.verify.triton_binder import observed
+from codemods.engine.checkout import Checkout
+from codemods.engine.planning import make_plan
+from codemods.prove import Options
+from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, runner
+from codemods.prove.runner import make_job
+from codemods.recipes.slot_mapping.proofs.loading import loaded
+from codemods.prove.triton_binder import observed
 
 def closed_pull_request(tables, device):
     start = torch.tensor([0, 1], dtype=torch.int32, device=device)

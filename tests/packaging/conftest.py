@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from consumers import Case, hand_made
 
-from codemods.checkout import Checkout
-from codemods.plan import make_plan
+from codemods.engine.checkout import Checkout
+from codemods.engine.planning import make_plan
 from codemods.release import ReleaseError, fetch
 
 RELEASES = ("0.21.0", "0.23.0", "0.24.0", "0.26.0")

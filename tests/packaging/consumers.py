@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.mail import SUBJECT, Mail
-from codemods.outcome import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
-from codemods.patch import dep3, git_mailbox, unified
+from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.output.mail import SUBJECT, Mail
+from codemods.output.patch import dep3, git_mailbox, unified
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIXTURE = REPOSITORY / "fixtures/forks/base"

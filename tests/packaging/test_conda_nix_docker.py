@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from consumers import COMPLAINT, FORMS, PATCH, Case, Ran, need, recipe, run, run_well, with_command
 
-from codemods.record import with_record
 from codemods.write import write
+from codemods.write.record import with_record
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -19,9 +19,9 @@ from consumers import (
     with_command,
 )
 
-from codemods.checkout import Checkout
-from codemods.patch import dep3
-from codemods.plan import make_plan
+from codemods.engine.checkout import Checkout
+from codemods.engine.planning import make_plan
+from codemods.output.patch import dep3
 
 EPOCH = str(int(MAIL.date.timestamp()))
 

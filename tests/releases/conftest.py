@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.outcome import Verdict
+from codemods.engine.plan import Verdict
 
 from .trees import PINNED, Pinned, Rewritten, checkout, files_under, git, name_of, run, tree_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.outcome import Outcome, Verdict, verdict_of
+from codemods.engine.plan import Outcome, Verdict, verdict_of
 from codemods.release import UnreachableError
 from codemods.release.names import Source, wanted
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.checkout import Checkout
-from codemods.outcome import EditName, Plan, Verdict
-from codemods.plan import make_plan
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import EditName, Plan, Verdict
+from codemods.engine.planning import make_plan
 from codemods.release.names import Source
 
 from .trees import PINNED, Pinned, Rewritten, checkout, files_under, git, name_of, run, tree_of

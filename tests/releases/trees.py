@@ -69,7 +69,7 @@ class Ran:
 
 def run(*argv: str | Path) -> Ran:
     """`vllm-codemods ARGV` in this process."""
-    from codemods.cli import main
+    from codemods.cli.main import main
 
     stdout, stderr = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
     with redirect_stdout(stdout), redirect_stderr(stderr):

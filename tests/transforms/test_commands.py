@@ -171,5 +171,5 @@ def test_a_source_without_statements_is_wrong_usage(tool: Tool, text: str) -> No
 
 
 def test_the_main_command_does_not_import_the_tool() -> None:
-    code = "import sys, codemods.cli; sys.exit('libcst.codemod' in sys.modules)"
+    code = "import sys, codemods.cli.main; sys.exit('libcst.codemod' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

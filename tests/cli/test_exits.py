@@ -1,0 +1,72 @@
+"""What ends a command, with which exit code and line."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from codemods.cli import exits as stops
+from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
+
+EDITS = (EditName.KERNEL,)
+
+
+def plan(*changes: FileChange, refused: str = "", root: Path = Path(".")) -> Plan:
+    outcome = Outcome(EditName.KERNEL, Status.REFUSED, Reason.NO_ANCHOR, refused, "a.py", 7)
+    return Plan(
+        Tree(root, "vllm"),
+        (outcome,) if refused else (),
+        changes,
+        Verdict.REFUSED if refused else Verdict.FIXABLE,
+    )
+
+
+def test_a_refusal_stops_with_its_place_and_reason() -> None:
+    with pytest.raises(stops.Stop) as caught:
+        stops.where_refused(plan(refused="there is no such method"))
+    assert caught.value.code == stops.REFUSED
+    assert "a.py:7" in caught.value.lines[0]
+    assert "there is no such method" in caught.value.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (b"a = 1\n", b"a = = 1\n", "would not parse"),
+        (b"if a:\n    b\n    \n", b"if a:\n    c\n    \n", ""),
+        (b"a = 1\n\x0c\nb = 2\n", b"a = 1\n\x0c\nb = 3\n", ""),
+        (b"a = 1\r", b"a = 2\r", "bytes outside the edit"),
+    ],
+)
+def test_bytes_that_the_parser_would_lose_stop_it(before: bytes, after: bytes, told: str) -> None:
+    one = plan(FileChange("a.py", before, after, EDITS))
+    if not told:
+        stops.where_unsound(one)
+        return
+    with pytest.raises(stops.Stop, match=told) as caught:
+        stops.where_unsound(one)
+    assert caught.value.code == stops.REFUSED
+
+
+def test_a_record_is_not_asked_to_be_python() -> None:
+    stops.where_unsound(plan(FileChange("v.dist-info/RECORD", b"a,b,1\n", b"a,c,2\n", EDITS)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stops_it"), [(None, False), ("fixable", False), ("fixed", True)]
+)
+def test_another_verdict_than_required_stops_it(wanted: str | None, stops_it: bool) -> None:
+    if not stops_it:
+        stops.where_unmet(plan(), Namespace(require=wanted))
+        return
+    with pytest.raises(stops.Stop, match="fixed") as caught:
+        stops.where_unmet(plan(), Namespace(require=wanted))
+    assert caught.value.code == stops.FAILED
+
+
+def test_a_tree_without_a_journal_or_changes_goes_on(tmp_path: Path) -> None:
+    stops.where_interrupted(tmp_path)
+    stops.where_dirty(plan(root=tmp_path))
+    stops.where_refused(plan())
