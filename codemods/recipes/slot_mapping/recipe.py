@@ -8,14 +8,23 @@ from codemods.engine.checkout import WORKER, Checkout
 from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
 from codemods.engine.recipe import Recipe, Run
 from codemods.engine.sources import Refusal, SourceFile, Sources
-from codemods.recipes.slot_mapping.edits import kernel, unit_tests, warmup, worker
+from codemods.recipes.slot_mapping.edits import unit_tests, warmup
 from codemods.recipes.slot_mapping.facts import unlaunched
 from codemods.recipes.slot_mapping.facts.block_tables import Tables
-from codemods.recipes.slot_mapping.facts.launches import BLOCK_TABLE, Launches, find
+from codemods.recipes.slot_mapping.facts.names import (
+    BLOCK_TABLE,
+    BLOCK_TABLE_CLASS,
+    METHOD,
+    PARAMETER,
+)
 from codemods.recipes.warm_up import edit_names as edits
+from codemods.recipes.warm_up import kernel, module, test_module, worker
+from codemods.recipes.warm_up.launches import Launches, find
 from codemods.recipes.warm_up.method import find_method
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import parameters
+
+CALL = worker.Call(warmup.FUNCTION, "the slot mapping kernel")
 
 
 def decide(run: Run) -> None:
@@ -30,11 +39,11 @@ def decide(run: Run) -> None:
         return
     with run.edit(edits.KERNEL, launches.kernels[0].file.name):
         _kernel(run, launches)
-    with run.edit(edits.WARMUP, sources.checkout.name(warmup.MODULE)):
+    with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
         _warmup(run, block_table, launches)
     with run.edit(edits.WORKER, sources.checkout.name(WORKER)):
         _worker(run)
-    with run.edit(edits.UNIT_TESTS, unit_tests.EXPECTED):
+    with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, block_table, launches)
     run.why = _why(run)
 
@@ -43,7 +52,7 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     block_table = sources.read(BLOCK_TABLE)
     if block_table is None:
         return Launches(()), None
-    launches = find(sources, block_table)
+    launches = find(sources, block_table, BLOCK_TABLE_CLASS, METHOD)
     unlaunched.refuse_two_classes(launches)
     if not launches.kernels and not launches.kernel_class:
         unlaunched.refuse(launches, block_table, sources.checkout)
@@ -68,7 +77,7 @@ def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[
 
 def _kernel(run: Run, launches: Launches) -> None:
     files = {one.file.name: one.file for one in launches.kernels}
-    for name, edited in kernel.edit(launches.kernels, launches.unresolved).items():
+    for name, edited in kernel.edit(launches.kernels, PARAMETER, launches.unresolved).items():
         run.take(edited, files.get(name))
 
 
@@ -79,8 +88,8 @@ def _warmup(run: Run, block_table: SourceFile, launches: Launches) -> None:
         run.add(elsewhere)
         return
     _refuse_renamed_tables(sources)
-    file = sources.read(warmup.MODULE)
-    name = sources.checkout.name(warmup.MODULE)
+    file = sources.read(module.MODULE)
+    name = sources.checkout.name(module.MODULE)
     tables = Tables.of(sources, block_table)
     edited = warmup.edit(name, file, tables, len(launches.kernels) > 1)
     run.take(edited, file)
@@ -107,16 +116,16 @@ def _called_from_elsewhere(sources: Sources) -> Outcome | None:
     if file is None or warmup.FUNCTION.encode() not in file.data:
         return None
     try:
-        module = worker.imported_from(file)
+        home = worker.imported_from(file, warmup.FUNCTION)
     except Refusal:
         return None
-    if module is None or f".{module}".endswith(f".{worker.WARMUP_MODULE}"):
+    if home is None or f".{home}".endswith(f".{worker.WARMUP_MODULE}"):
         return None
     return Outcome(
         edits.WARMUP,
         Status.PRESENT,
         Reason.ALREADY_PRESENT,
-        f"the worker takes {warmup.FUNCTION} from {module}",
+        f"the worker takes {warmup.FUNCTION} from {home}",
         file.name,
     )
 
@@ -127,17 +136,17 @@ def _worker(run: Run) -> None:
     if file is None:
         raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
     there = run.in_force(edits.WARMUP) or _defines_function(sources)
-    run.take(worker.edit(file, there), file)
+    run.take(worker.edit(file, CALL, there), file)
 
 
 def _defines_function(sources: Sources) -> bool:
-    file = sources.read(warmup.MODULE)
+    file = sources.read(module.MODULE)
     return file is not None and bool(names.functions(file.module, warmup.FUNCTION))
 
 
 def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
     sources = run.sources
-    file = unit_tests.test_module(sources)
+    file = test_module.find(sources)
     if file is not None and _has_other_warmup(run, block_table):
         run.add(
             Outcome(
@@ -154,7 +163,7 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
             (_module_name(sources.checkout, one.file.name), one.name)
             for one in launches.kernels
             if names.functions(one.file.module, one.name)
-            and any(p.name.value == kernel.PARAMETER for p in parameters(one.definitions[0]))
+            and any(p.name.value == PARAMETER for p in parameters(one.definitions[0]))
         ]
         if run.in_force(edits.KERNEL)
         else []
@@ -173,7 +182,7 @@ def _has_other_warmup(run: Run, block_table: SourceFile) -> bool:
     if not run.is_present(edits.WARMUP):
         return False
     sources = run.sources
-    file = sources.read(warmup.MODULE)
+    file = sources.read(module.MODULE)
     return file is None or not warmup.is_ours(file, Tables.of(sources, block_table))
 
 

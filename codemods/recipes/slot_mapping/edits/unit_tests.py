@@ -6,16 +6,10 @@ fork's copy of the module, with and without a GPU.
 
 from __future__ import annotations
 
-from codemods.engine.plan import Outcome, Reason, Status
-from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
+from codemods.engine.sources import Edited, SourceFile
 from codemods.recipes.slot_mapping.edits.warmup import FUNCTION
-from codemods.recipes.warm_up import edit_names
-from codemods.transforms import names
-from codemods.transforms.statements import append, line_of
-
-MODULE = "../tests/v1/worker/test_gpu_model_runner.py"
-_WIDTH = 88  # vLLM's line length
-EXPECTED = "tests/v1/worker/test_gpu_model_runner.py"
+from codemods.recipes.warm_up import test_module
+from codemods.recipes.warm_up.test_module import WIDTH, import_line, laid_out
 
 _KERNEL = '''def test_slot_mapping_kernels_leave_num_tokens_unspecialized():
     """No class of num_tokens (1, divisible by 16, other) is a kernel of its own."""
@@ -135,11 +129,6 @@ _WORKER = """def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
 """
 
 
-def test_module(sources: Sources) -> SourceFile | None:
-    """vLLM's test module beside the package; none where the tree is the package itself."""
-    return sources.read(MODULE) if sources.checkout.package != "." else None
-
-
 def edit(
     file: SourceFile | None,
     package: str,
@@ -154,99 +143,36 @@ def edit(
     the kernel edit covers; `warmup` and `worker` (`CLASS.METHOD`) say whether these edits are in
     force, so that no test stands for what is not there.
     """
-    if file is None:
-        return Edited(
-            Outcome(
-                edit_names.UNIT_TESTS,
-                Status.NOT_NEEDED,
-                Reason.NO_TEST_MODULE,
-                f"the tree has no {EXPECTED}",
-            )
-        )
-    if FUNCTION.encode() in file.data:
-        return Edited(
-            Outcome(
-                edit_names.UNIT_TESTS,
-                Status.PRESENT,
-                Reason.ALREADY_PRESENT,
-                f"the module tests {FUNCTION}",
-                file.name,
-                file.data[: file.data.index(FUNCTION.encode())].count(b"\n") + 1,
-            )
-        )
-    if not (kernels or warmup or worker):
-        raise Refusal(
-            Reason.NO_ANCHOR,
-            "the tests are for the other edits, and none of these is in the tree or asked for",
-            file.name,
-        )
-    module = file.module
-    text = _text(package, kernels, warmup=warmup, worker=worker)
-    taken = [name for name in _defined(text) if names.functions(module, name)]
-    if taken:
-        raise Refusal(
-            Reason.AMBIGUOUS,
-            f"the module defines {taken[0]} already; rename it, or leave the tests out with "
-            "--skip unit-tests",
-            file.name,
-            line_of(module, names.functions(module, taken[0])[0]),
-        )
-    count = len([name for name in _defined(text) if name.startswith("test_")])
-    outcome = Outcome(
-        edit_names.UNIT_TESTS,
-        Status.EDIT,
-        Reason.ADDED,
-        f"{count} test{'s' * (count > 1)} for the other edits",
-        file.name,
-    )
-    return Edited(outcome, append(module, text), marker=f"def {_defined(text)[0]}(")
+    there = test_module.settled(file, FUNCTION)
+    if there is not None or file is None:
+        assert there is not None
+        return there
+    return test_module.add(file, _parts(package, kernels, warmup=warmup, worker=worker))
 
 
-def _text(package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None) -> str:
+def _parts(
+    package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None
+) -> list[str]:
     parts = []
     for number, module in enumerate(dict.fromkeys(module for module, _ in kernels)):
         found = [name for owner, name in kernels if owner == module]
         text = _KERNEL.format(
-            imported=_import(f"{package}.{module}", found), checked=_checked(found)
+            imported=import_line(f"{package}.{module}", found), checked=_checked(found)
         )
         parts.append(
             text if not number else text.replace("unspecialized(", f"unspecialized_{number + 1}(")
         )
     if warmup:
-        imported = _import(f"{package}.v1.worker.gpu.warmup", [FUNCTION])
+        imported = import_line(f"{package}.v1.worker.gpu.warmup", [FUNCTION])
         parts.append(_WARMUP.format(imported=imported, function=FUNCTION))
     if worker:
-        imported = _import(f"{package}.v1.worker.gpu_worker", [worker.partition(".")[0]])
+        imported = import_line(f"{package}.v1.worker.gpu_worker", [worker.partition(".")[0]])
         parts.append(_WORKER.format(imported=imported, worker=worker, function=FUNCTION))
-    return "\n\n".join(parts)
+    return parts
 
 
 def _checked(kernels: list[str]) -> str:
     one = _ONE_KERNEL.format(kernel=kernels[0])
-    if len(kernels) == 1 and max(map(len, one.splitlines())) <= _WIDTH:
+    if len(kernels) == 1 and max(map(len, one.splitlines())) <= WIDTH:
         return one
-    return _KERNELS.format(loop=_laid_out("    for kernel in (", kernels, "):").strip())
-
-
-def _import(module: str, found: list[str]) -> str:
-    line = f"from {module} import {', '.join(sorted(found))}"
-    if len(line) + 4 <= _WIDTH:
-        return line
-    return _laid_out(f"    from {module} import (", sorted(found), ")", spread=True).strip()
-
-
-def _laid_out(start: str, items: list[str], end: str, *, spread: bool = False) -> str:
-    """Items between brackets, a line each where they do not fit on one."""
-    line = f"{start}{', '.join(items)}{',' if len(items) == 1 else ''}{end}"
-    if len(line) <= _WIDTH and not spread:
-        return line
-    lines = "".join(f"        {item},\n" for item in items)
-    return f"{start}\n{lines}    {end}"
-
-
-def _defined(text: str) -> list[str]:
-    return [
-        line.split("(")[0].removeprefix("def ")
-        for line in text.splitlines()
-        if line.startswith("def ")
-    ]
+    return _KERNELS.format(loop=laid_out("    for kernel in (", kernels, "):").strip())

@@ -7,23 +7,16 @@ alignment), so one call on these for each KV cache group covers every request.
 
 from __future__ import annotations
 
-import libcst as cst
-
-from codemods.engine.plan import Outcome, Reason, Status
-from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.engine.sources import Edited, SourceFile
 from codemods.recipes.slot_mapping.facts.block_tables import (
     Tables,
     check_interface,
     commit_passes_over,
 )
-from codemods.recipes.slot_mapping.facts.launches import METHOD
-from codemods.recipes.warm_up import edit_names
-from codemods.transforms import names
-from codemods.transforms.extend_import import with_from_import
-from codemods.transforms.statements import append, line_of
+from codemods.recipes.slot_mapping.facts.names import METHOD
+from codemods.recipes.warm_up import module
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
-MODULE = "v1/worker/gpu/warmup.py"
 _HEAD = f'''@torch.inference_mode()
 def {FUNCTION}(model_runner: Any) -> None:
     """{{docstring}}
@@ -105,44 +98,15 @@ _UNMARKED_ROWS = """\
 """
 
 
-def edit(
-    name: str,
-    warmup: SourceFile | None,
-    tables: Tables,
-    several_launches: bool,
-) -> Edited:
+def edit(name: str, warmup: SourceFile | None, tables: Tables, several_launches: bool) -> Edited:
     """What becomes of the file `name`; raises Refusal."""
-    if warmup is None:
-        raise Refusal(
-            Reason.NO_WARMUP_MODULE,
-            f"there is no {MODULE} to put {FUNCTION} into; expected the module that holds "
-            "warmup_kernels; add it, or take the kernel edit alone with --only kernel",
-            name,
-        )
-    module = warmup.module
-    present = names.functions(module, FUNCTION)
-    if present:
-        return Edited(
-            Outcome(
-                edit_names.WARMUP,
-                Status.PRESENT,
-                Reason.ALREADY_PRESENT,
-                f"{FUNCTION} is there",
-                warmup.name,
-                line_of(module, present[0]),
-            )
-        )
+    file = module.required(warmup, name, FUNCTION)
+    there = module.present(file, FUNCTION)
+    if there is not None:
+        return there
     check_interface(tables)
     text = function_text(tables, several_launches)
-    changed = append(_with_imports(module, warmup.name), text)
-    outcome = Outcome(
-        edit_names.WARMUP,
-        Status.EDIT,
-        Reason.ADDED,
-        f"{FUNCTION} calls {METHOD} on the runner's own tables",
-        warmup.name,
-    )
-    return Edited(outcome, changed, marker=f"def {FUNCTION}(")
+    return module.add(file, FUNCTION, text, f"calls {METHOD} on the runner's own tables")
 
 
 def function_text(tables: Tables, several_launches: bool) -> str:
@@ -159,26 +123,5 @@ def function_text(tables: Tables, several_launches: bool) -> str:
 
 def is_ours(warmup: SourceFile, tables: Tables) -> bool:
     """Whether the module's function is the one that this tool inserts, to the letter."""
-    found = names.functions(warmup.module, FUNCTION)
-    if len(found) != 1:
-        return False
-    code = warmup.module.code_for_node(found[0].with_changes(leading_lines=[])).strip()
     texts = (function_text(tables, several) for several in (False, True))
-    lines = code.splitlines()
-    return any(lines == text.strip().splitlines() for text in texts)
-
-
-def _with_imports(module: cst.Module, name: str) -> cst.Module:
-    """The module with `torch` and `Any` bound; refuses one that has no torch."""
-    at_run_time = [one for one in module.body if not _for_the_type_checker(one)]
-    bound = {one.local for one in names.imports(module.with_changes(body=at_run_time))}
-    if "torch" not in bound:
-        raise Refusal(Reason.NO_ANCHOR, "expected `import torch` in the warm-up module", name, 1)
-    if "Any" in bound:
-        return module
-    return with_from_import(module, "typing", "Any")
-
-
-def _for_the_type_checker(statement: cst.BaseStatement) -> bool:
-    path = names.dotted(statement.test) if isinstance(statement, cst.If) else None
-    return path is not None and path.split(".")[-1] == "TYPE_CHECKING"
+    return module.has_text(warmup, FUNCTION, texts)

@@ -10,7 +10,7 @@ import libcst as cst
 from codemods.engine.classes import Lineage, lineage
 from codemods.engine.plan import Reason
 from codemods.engine.sources import Refusal, SourceFile, Sources
-from codemods.recipes.slot_mapping.facts.launches import BLOCK_TABLE, BLOCK_TABLE_CLASS, METHOD
+from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, BLOCK_TABLE_CLASS, METHOD
 from codemods.transforms import names
 from codemods.transforms.statements import line_of
 

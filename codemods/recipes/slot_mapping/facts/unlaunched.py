@@ -5,13 +5,8 @@ from __future__ import annotations
 from codemods.engine.checkout import Checkout, UnreadableFile
 from codemods.engine.plan import Reason
 from codemods.engine.sources import Refusal, SourceFile
-from codemods.recipes.slot_mapping.edits.kernel import PARAMETER
-from codemods.recipes.slot_mapping.facts.launches import (
-    BLOCK_TABLE,
-    BLOCK_TABLE_CLASS,
-    Launches,
-    jitted_functions,
-)
+from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, BLOCK_TABLE_CLASS, PARAMETER
+from codemods.recipes.warm_up.launches import Launches, jitted_functions
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import parameters
 from codemods.transforms.statements import line_of
@@ -19,7 +14,7 @@ from codemods.transforms.statements import line_of
 
 def refuse_two_classes(launches: Launches) -> None:
     """Refuse a module in which an `if` decides which of two classes is BlockTable."""
-    tables = launches.tables
+    tables = launches.owner
     if tables is None:
         return
     module = tables.own.file.module
@@ -35,7 +30,7 @@ def refuse_two_classes(launches: Launches) -> None:
 
 def refuse(launches: Launches, block_table: SourceFile, checkout: Checkout) -> None:
     """Refuse where what is seen does not show that no kernel is launched."""
-    tables = launches.tables
+    tables = launches.owner
     if tables is None:
         raise Refusal(
             Reason.NOT_LAUNCHED,

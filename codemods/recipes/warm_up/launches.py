@@ -1,4 +1,4 @@
-"""Which Triton kernels `BlockTable.compute_slot_mapping` launches, and where they are defined.
+"""Which Triton kernels a method launches, and where they are defined.
 
 Found by launch, not by name: V2's `_compute_slot_mappings_kernel`, a plugin's copy and other
 kernels whose names share the prefix are not what this method calls.
@@ -18,10 +18,6 @@ from codemods.engine.sources import SourceFile, Sources
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import JitNames
 
-BLOCK_TABLE = "v1/worker/block_table.py"
-BLOCK_TABLE_CLASS = "BlockTable"
-METHOD = "compute_slot_mapping"
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -40,21 +36,21 @@ class Launches:
     unresolved: tuple[str, ...] = ()
     kernel_class: str | None = None
     method: tuple[Class, cst.FunctionDef] | None = None
-    tables: Lineage | None = None
+    owner: Lineage | None = None
     calls_super: bool = False
 
 
-def find(sources: Sources, block_table: SourceFile) -> Launches:
-    """Follow the method through its class, its module and the package's own imports."""
-    tables = lineage(sources, block_table, BLOCK_TABLE_CLASS)
+def find(sources: Sources, file: SourceFile, owner: str, method: str) -> Launches:
+    """Follow `owner.method` through its class, its module and the package's own imports."""
+    tables = lineage(sources, file, owner)
     if tables is None:
         return Launches(())
     search = _Search(sources, tables)
-    methods = tuple(tables.methods(METHOD))
-    for owner, method in methods:
-        if owner is not methods[0][0] and not search.calls_super:
+    methods = tuple(tables.methods(method))
+    for defining, function in methods:
+        if defining is not methods[0][0] and not search.calls_super:
             break
-        search.follow(owner.file, method.body)
+        search.follow(defining.file, function.body)
     found = bool(search.kernels or search.kernel_class)
     unresolved = [*search.unresolved, *([] if found else search.doubtful)]
     return Launches(
@@ -125,7 +121,7 @@ class _Search:
     def _reference(self, file: SourceFile, path: str, bound: dict[str, names.Imported]) -> Found:
         """Resolve a dotted name: a kernel, or a function that was followed."""
         first, _, rest = path.partition(".")
-        if first in ("self", "cls", BLOCK_TABLE_CLASS) and rest:
+        if first in ("self", "cls", self.tables.own.name) and rest:
             return self._method(rest) if file.name in self.tables.files else Found.NOTHING
         if first in bound:
             return self._imported(file, bound[first], rest)

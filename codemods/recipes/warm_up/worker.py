@@ -7,11 +7,12 @@ and nothing that belongs to the monitor, or declares the engine started, stands 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile
-from codemods.recipes.slot_mapping.edits.warmup import FUNCTION
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.anchor import find_anchor
 from codemods.recipes.warm_up.method import (
@@ -28,32 +29,52 @@ from codemods.transforms.statements import insert_after, parse_statements, repla
 
 WARMUP_MODULE = "gpu.warmup"
 
-_CALL = """if not {flag}:
-    # V1: compile the slot mapping kernel before the first request.
-    {imported}{function}({runner})
-"""
-_UNGUARDED = """# Compile the slot mapping kernel before the first request.
-{imported}{function}({runner})
-"""
+
+@dataclass(frozen=True)
+class Call:
+    """The call of a recipe's warm-up: `purpose` ends the comment above it.
+
+    `v1_only` is for a warm-up that must not be given the V2 runner.
+    """
+
+    function: str
+    purpose: str
+    v1_only: bool = True
+
+    def text(self, flag: str | None, imported: str, runner: str) -> str:
+        """The statements to insert, with four-space indents; `flag` tells V2 from V1."""
+        if flag is None:
+            return f"# {self._sentence}\n{imported}{self.function}({runner})\n"
+        indented = f"{imported}    " if imported else ""
+        return (
+            f"if not {flag}:\n"
+            f"    # V1: {self._sentence[0].lower()}{self._sentence[1:]}\n"
+            f"    {indented}{self.function}({runner})\n"
+        )
+
+    @property
+    def _sentence(self) -> str:
+        return f"Compile {self.purpose} before the first request."
 
 
-def edit(worker: SourceFile, function_is_there: bool) -> Edited:
+def edit(worker: SourceFile, call: Call, function_is_there: bool) -> Edited:
     """What becomes of the worker; raises Refusal."""
     method = find_method(worker)
-    call = existing_call(method)
-    if call is not None:
-        statement, in_time = call
-        if _for_v2_alone(method, statement):
+    existing = existing_call(method, call.function)
+    if existing is not None:
+        statement, in_time = existing
+        if call.v1_only and _for_v2_alone(method, statement):
             raise Refusal(
                 Reason.NO_ANCHOR,
-                f"{FUNCTION} is called for the V2 runner alone; move the call out of that arm",
+                f"{call.function} is called for the V2 runner alone; move the call out of that arm",
                 worker.name,
                 method.line(statement),
             )
         if not in_time:
             raise Refusal(
                 Reason.NO_ANCHOR,
-                f"{FUNCTION} is called after the JIT monitor is activated; move the call before it",
+                f"{call.function} is called after the JIT monitor is activated; "
+                "move the call before it",
                 worker.name,
                 method.line(statement),
             )
@@ -62,7 +83,7 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
                 edit_names.WORKER,
                 Status.PRESENT,
                 Reason.ALREADY_PRESENT,
-                f"{METHOD} calls {FUNCTION}",
+                f"{METHOD} calls {call.function}",
                 worker.name,
                 method.line(statement),
             )
@@ -70,19 +91,15 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
     if not function_is_there:
         raise Refusal(
             Reason.NO_WARMUP_MODULE,
-            f"the call needs {FUNCTION}, which this run does not add",
+            f"the call needs {call.function}, which this run does not add",
             worker.name,
         )
-    _refuse_rebinding(method)
+    _refuse_rebinding(method, call.function)
     anchor = find_anchor(method)
-    flag = v2_flag(method, anchor)
-    module, imported = _with_import(worker.module, worker.name)
-    if imported and flag:
-        imported += "    "
+    flag = v2_flag(method, anchor) if call.v1_only else None
+    module, imported = _with_import(worker.module, worker.name, call.function)
     runner = model_runner(method)
-    text = (_CALL if flag else _UNGUARDED).format(
-        flag=flag, imported=imported, function=FUNCTION, runner=runner
-    )
+    text = call.text(flag, imported, runner)
     first, *rest = parse_statements(module, text)
     first = first.with_changes(leading_lines=[cst.EmptyLine(indent=False), *first.leading_lines])
     changed = insert_after(module, anchor, [first, *rest])
@@ -90,32 +107,32 @@ def edit(worker: SourceFile, function_is_there: bool) -> Edited:
         edit_names.WORKER,
         Status.EDIT,
         Reason.ADDED,
-        f"{METHOD} calls {FUNCTION} {_place(method)}",
+        f"{METHOD} calls {call.function} {_place(method)}",
         worker.name,
     )
-    return Edited(outcome, changed, marker=f"{FUNCTION}({runner})")
+    return Edited(outcome, changed, marker=f"{call.function}({runner})")
 
 
-def _refuse_rebinding(method: Method) -> None:
+def _refuse_rebinding(method: Method, name: str) -> None:
     """Refuse a worker in which our function's name stands for something else than an import."""
     module = method.file.module
-    if FUNCTION.encode() not in method.file.data:
+    if name.encode() not in method.file.data:
         return
     rebound = [
-        *names.functions(module, FUNCTION),
-        *(one for one in names.classes(module) if one.name.value == FUNCTION),
-        *(one for one, _ in names.assignments(module) if one == FUNCTION),
+        *names.functions(module, name),
+        *(one for one in names.classes(module) if one.name.value == name),
+        *(one for one, _ in names.assignments(module) if one == name),
         *(
             node
             for part in (method.function.params, method.block)
             for node in names.descend(part)
-            if _binds(node) == FUNCTION
+            if _binds(node) == name
         ),
     ]
     if rebound:
         raise Refusal(
             Reason.AMBIGUOUS,
-            f"the module uses the name {FUNCTION} for something of its own; rename that",
+            f"the module uses the name {name} for something of its own; rename that",
             method.file.name,
             method.line(method.function),
         )
@@ -131,12 +148,12 @@ def _binds(node: cst.CSTNode) -> str | None:
     return target.value if isinstance(target, cst.Name) else None
 
 
-def existing_call(method: Method) -> tuple[cst.BaseStatement, bool] | None:
+def existing_call(method: Method, function: str) -> tuple[cst.BaseStatement, bool] | None:
     """The statement of the method that calls our function, and whether the monitor comes later."""
     calling = [
         statement
         for statement in method.leaves
-        if any(called(call) == FUNCTION for call in names.calls(statement))
+        if any(called(call) == function for call in names.calls(statement))
     ]
     if not calling:
         return None
@@ -160,7 +177,7 @@ def _place(method: Method) -> str:
     return "at the end of the warm-up; the tree has no JIT monitor"
 
 
-def _with_import(module: cst.Module, name: str) -> tuple[cst.Module, str]:
+def _with_import(module: cst.Module, name: str, function: str) -> tuple[cst.Module, str]:
     """The module with the function imported, or the import to write beside the call."""
     for statement in names.statements(module):
         if not isinstance(statement, cst.SimpleStatementLine):
@@ -169,9 +186,9 @@ def _with_import(module: cst.Module, name: str) -> tuple[cst.Module, str]:
             if isinstance(small, cst.ImportFrom) and _is_warmup_import(small):
                 if _binds_aliases_alone(statement):
                     # As isort has it, names with and without an alias stand on lines of their own.
-                    line = f"from {names.import_module(small)} import {FUNCTION}\n"
+                    line = f"from {names.import_module(small)} import {function}\n"
                     return insert_after(module, statement, parse_statements(module, line)), ""
-                return replace(module, {small: extended(small, FUNCTION)}), ""
+                return replace(module, {small: extended(small, function)}), ""
     if any(isinstance(one, cst.Try) and _imports_warmup(one) for one in names.walk(module)):
         raise Refusal(
             Reason.NO_ANCHOR,
@@ -179,7 +196,7 @@ def _with_import(module: cst.Module, name: str) -> tuple[cst.Module, str]:
             "--skip worker leaves the import and the call to you",
             name,
         )
-    return module, f"from .{WARMUP_MODULE} import {FUNCTION}\n\n"
+    return module, f"from .{WARMUP_MODULE} import {function}\n\n"
 
 
 def _binds_aliases_alone(statement: cst.SimpleStatementLine) -> bool:
@@ -207,8 +224,8 @@ def _is_warmup_import(node: cst.ImportFrom) -> bool:
     )
 
 
-def imported_from(worker: SourceFile) -> str | None:
+def imported_from(worker: SourceFile, function: str) -> str | None:
     """The module our function is imported from where the worker calls it already."""
     method = find_method(worker)
-    source = method.bound.get(FUNCTION)
-    return source.module if source is not None and existing_call(method) else None
+    source = method.bound.get(function)
+    return source.module if source is not None and existing_call(method, function) else None
