@@ -31,9 +31,11 @@ def dirty_files(root: Path, paths: Iterable[str]) -> list[str]:
     Each file is looked up in the innermost repository around it, so submodules, worktrees and
     repositories deeper down answer for themselves, and a symbolic link for the file it points to.
     A new file beside tracked ones counts; one in a folder of which git tracks nothing (a virtual
-    environment inside a repository) or that git ignores does not. Line ends that git converts do not count.
-    Empty outside a repository and without git. Raises GitUnsure where nobody knows, or where git
-    is told not to look at a file: to write is then the user's decision.
+    environment inside a repository) or that git ignores does not, nor do line ends that git
+    converts. Empty outside a repository and without git.
+
+    Raises GitUnsure where nobody knows, or where git is told not to look at a file: to write is
+    then the user's decision.
     """
     return [path for path in paths if _is_dirty(Path(os.path.realpath(root / path)))]
 
