@@ -44,13 +44,16 @@ class Checkout:
     `root` is the folder the user named, `package` the package's folder relative to it (POSIX, "."
     when the root is the package). The `relative` paths of the methods start at the package.
     `overlay` has bytes, by name relative to the root, that are read in the place of a file's.
-    `source` is where the files are, None for the disk.
+    `source` is where the files are, None for the disk; `ref` and `commit` name them where they
+    are a commit's.
     """
 
     root: Path
     package: str
     overlay: Mapping[str, bytes] = field(default_factory=dict)
     source: Files | None = None
+    ref: str | None = None
+    commit: str | None = None
 
     @classmethod
     def find(cls, root: Path, package: str | None = None) -> Checkout:
@@ -124,7 +127,8 @@ class Checkout:
 
     @cached_property
     def tree(self) -> Tree:
-        return Tree(self.root, self.package, self._version(), head_commit(self.root))
+        commit = self.commit if self.ref else head_commit(self.root)
+        return Tree(self.root, self.package, self._version(), commit, self.ref)
 
     def _version(self) -> str | None:
         for name, pattern in (

@@ -50,7 +50,7 @@ class Git:
             process = self.start(*arguments, work_tree=work_tree, stderr=complaints.fileno())
             with stopped(process):
                 answer = read_all(process, time.monotonic() + TIMEOUT)
-                code = process.wait(TIMEOUT)
+                code = _exit_code(process)
             if code:
                 complaints.seek(0)
                 raise GitFailed(_first_line(complaints.read(2000)) or f"git exited {code}")
@@ -172,6 +172,13 @@ def read_some(process: subprocess.Popen[bytes], deadline: float) -> bytes:
     if not ready:
         raise GitFailed(f"git did not answer within {TIMEOUT:g} s")
     return os.read(process.stdout.fileno(), 1 << 16)
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise GitFailed(f"git did not end within {TIMEOUT:g} s") from None
 
 
 def _first_line(output: bytes) -> str:

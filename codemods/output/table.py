@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from codemods.engine.plan import Outcome, Plan, RecipePlan, Status
 
@@ -19,6 +20,7 @@ _COLOURS = {
 _RESET = "\033[0m"
 
 
+@cache
 def version() -> str:
     """The installed distribution's version, "unknown" when it runs uninstalled."""
     from importlib import metadata
@@ -52,7 +54,7 @@ def tree_name(plan: Plan) -> str:
     """The tree in words: `vLLM 0.21.0 in vllm`, with the commit where it is known."""
     package = plan.tree.package
     name = package if package != "." else plan.tree.root.resolve().name
-    known = [plan.tree.version, plan.tree.commit and plan.tree.commit[:12]]
+    known = [plan.tree.version, plan.tree.ref, plan.tree.commit and plan.tree.commit[:12]]
     return printable(" ".join(["vLLM", *filter(None, known), f"in {name}"]))
 
 
