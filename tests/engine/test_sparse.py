@@ -31,9 +31,7 @@ def left_out(root: Path, relative: str) -> bool:
     try:
         Sources(Checkout.find(root)).read(relative)
     except Refusal as refusal:
-        assert refusal.reason is Reason.OUTSIDE_SPARSE_CHECKOUT
-        assert "sparse" in refusal.detail
-        return True
+        return refusal.reason is Reason.OUTSIDE_SPARSE_CHECKOUT and "sparse" in refusal.detail
     return False
 
 
