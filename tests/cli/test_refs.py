@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,9 @@ FIXABLE, FIXED, BROKEN = "00-no-monitor", "03-fix-in-place", "09-return-inside-t
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "codemods", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # os.environ, since readline, which pytest imports, sets COLUMNS behind Python's back.
+    environment = dict(os.environ)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     return done
 
