@@ -16,7 +16,6 @@ from pathlib import Path
 from codemods.outcome import Tree
 
 WORKER = "v1/worker/gpu_worker.py"
-JOURNAL = ".vllm-codemods-journal"  # of an apply at work or killed, in the root
 BLOCK_TABLE = "v1/worker/block_table.py"
 MAX_FOLDERS = 50_000
 MAX_BYTES = 8 << 20

@@ -15,7 +15,7 @@ from pathlib import Path
 from codemods import report, stops, streams
 from codemods.checkout import AmbiguousPackage, Checkout, UsageError
 from codemods.options import parser
-from codemods.outcome import EditName, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.outcome import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
 from codemods.plan import make_plan
 from codemods.stops import (
     FAILED,
@@ -97,7 +97,7 @@ def diff(options: argparse.Namespace) -> int:
     stops.where_unmet(plan, options)
     stops.where_unsound(plan)
     if options.output and not plan.changes:
-        streams.say(f"there is nothing to change: {options.output} is left as it is")
+        streams.say("there is nothing to change: no patch is written")
         return NOTHING
     patch = _patch(plan, options)
     if options.output:
@@ -121,33 +121,31 @@ def apply(options: argparse.Namespace) -> int:
         raise UsageError("apply rewrites a tree of yours: name it in place of --release")
     if options.output or options.author or options.date or options.subject:
         raise UsageError("apply writes no patch: -o and the mailbox's options need --dry-run")
-    from codemods.write import WriteFailed, recover, write
+    from codemods.write import WriteFailed, remove_leftovers, write
 
+    plan = _plan(options)
+    if options.update_record:
+        from codemods.record import with_record
+
+        plan = with_record(plan)
+    if not plan.refusals:
+        stops.where_unmet(plan, options)
+    stops.where_unsound(plan)
+    if not plan.refusals:
+        remove_leftovers(plan.tree.root, _files(plan))
+    if plan.refusals or not plan.changes:
+        _show_applied(plan, options)
+        stops.where_refused(plan)
+        return NOTHING
+    if not options.allow_dirty:
+        stops.where_dirty(plan)
     try:
-        recovered = recover(Path(options.tree))
-        if recovered:
-            streams.say(recovered)
-        plan = _plan(options)
-        if options.update_record:
-            from codemods.record import with_record
-
-            plan = with_record(plan)
-        if not plan.refusals:
-            stops.where_unmet(plan, options)
-        stops.where_unsound(plan)
-        if plan.refusals or not plan.changes:
-            _show_applied(plan, options)
-            stops.where_refused(plan)
-            return NOTHING
-        if not options.allow_dirty:
-            stops.where_dirty(plan)
-        try:
-            write(plan)
-        except KeyboardInterrupt:  # it comes once the write has a good end
-            raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
+        write(plan.tree.root, _in_order(plan))
+        _show_applied(Plan(plan.tree, plan.outcomes, plan.changes, Verdict.FIXED), options)
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
-    _show_applied(Plan(plan.tree, plan.outcomes, plan.changes, Verdict.FIXED), options)
+    except KeyboardInterrupt:  # the write has come to a good end by then
+        raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
     return NOTHING
 
 
@@ -214,7 +212,6 @@ def _plan(options: argparse.Namespace) -> Plan:
         checkout = Checkout.find(root, options.package)
     except AmbiguousPackage as error:
         return _ambiguous(root, str(error), wanted)
-    stops.where_interrupted(root)
     with _no_collection():
         return make_plan(checkout, only=only, skip=skip)
 
@@ -249,13 +246,26 @@ def _release(version: str) -> Path:
         raise UsageError(str(error)) from None
 
 
+def _files(plan: Plan) -> list[str]:
+    """Every file that the plan names, changed or not."""
+    named = [outcome.file for outcome in plan.outcomes if outcome.file is not None]
+    return [*named, *(change.path for change in plan.changes)]
+
+
+def _in_order(plan: Plan) -> list[FileChange]:
+    """The changes in an order in which every prefix is a tree that works; a RECORD comes last."""
+    order = (EditName.KERNEL, EditName.WARMUP, EditName.UNIT_TESTS, EditName.WORKER)
+    return sorted(
+        plan.changes,
+        key=lambda change: max(map(order.index, change.edits), default=len(order)),
+    )
+
+
 def _written(plan: Plan) -> str:
-    done = [
-        change
-        for change in plan.changes
-        if (plan.tree.root / change.path).read_bytes() == change.after
-    ]
-    return "nothing was written" if not done else "every file had been rewritten by then"
+    done = all(
+        (plan.tree.root / change.path).read_bytes() == change.after for change in plan.changes
+    )
+    return "every file is rewritten" if done else "nothing was written"
 
 
 def _patch(plan: Plan, options: argparse.Namespace) -> bytes:

@@ -6,11 +6,8 @@ Modules that only one cause needs are imported by it, so that `check` starts fas
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 from codemods import report
-from codemods.checkout import JOURNAL
 from codemods.outcome import Plan, Verdict
 
 NOTHING, WOULD_CHANGE, FAILED, USAGE, REFUSED, WRITE_FAILED = 0, 1, 1, 2, 3, 4
@@ -24,20 +21,6 @@ class Stop(Exception):
         self.code = code
         self.lines = lines
         super().__init__(*lines)
-
-
-def where_interrupted(root: Path) -> None:
-    """An earlier apply was killed and left its journal."""
-    if not os.path.lexists(root / JOURNAL):
-        return
-    from codemods.write import WriteFailed, describe, pending
-
-    try:
-        journal = pending(root)
-    except WriteFailed as error:
-        raise Stop(REFUSED, str(error)) from None
-    if journal is not None:
-        raise Stop(REFUSED, describe(journal))
 
 
 def where_refused(plan: Plan) -> None:

@@ -1,0 +1,20 @@
+"""The trees of these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from planned_tree import PlannedTree, planned_tree, tree_in_memory
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> PlannedTree:
+    return planned_tree(tmp_path / "tree")
+
+
+@pytest.fixture
+def memory_tree() -> Iterator[PlannedTree]:
+    with tree_in_memory() as made:
+        yield made
