@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from planned_tree import PlannedTree, planned_tree, tree_in_memory
+from planned_tree import PlannedTree, folder_in_memory, planned_tree
 
 
 @pytest.fixture
@@ -16,5 +16,5 @@ def tree(tmp_path: Path) -> PlannedTree:
 
 @pytest.fixture
 def memory_tree() -> Iterator[PlannedTree]:
-    with tree_in_memory() as made:
-        yield made
+    with folder_in_memory() as folder:
+        yield planned_tree(folder)
