@@ -20,7 +20,6 @@ import pytest
 from forks.trees import BLOCK_TABLE, WARMUP, WORKER, fork
 
 from codemods.cli.main import main
-from codemods.engine.plan import EditName, Plan
 
 BASE = fork("00-monitor-in-triton-utils").tree
 FILES = (BLOCK_TABLE, WARMUP, WORKER)
@@ -568,9 +567,9 @@ def test_a_refusal_is_told_though_no_one_reads_the_table(tree: Path) -> None:
     assert b"gpu_worker.py" in ran.stderr
 
 
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("when", ["before", "after", "while-printing"])
 def test_an_interrupt_says_what_it_left(
-    before: bool,
+    when: str,
     tree: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -579,15 +578,18 @@ def test_an_interrupt_says_what_it_left(
 
     real = codemods.write.write
 
-    def interrupted(plan: Plan) -> None:
-        if not before:
-            real(plan)
+    def interrupted(*arguments: object) -> None:
+        if when == "after":
+            real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(codemods.write, "write", interrupted)
+    if when == "while-printing":
+        monkeypatch.setattr(codemods.cli.streams, "write", interrupted)
+    else:
+        monkeypatch.setattr(codemods.write, "write", interrupted)
     assert main(["apply", str(tree)]) == 130
-    told = "nothing was written" if before else "every file had been rewritten by then"
-    assert told in capsys.readouterr().err
+    left = "nothing was written" if when == "before" else "every file is rewritten"
+    assert capsys.readouterr().err == f"vllm-codemods: interrupted; {left}\n"
 
 
 @pytest.mark.parametrize(
