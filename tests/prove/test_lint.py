@@ -10,7 +10,7 @@ import pytest
 from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
 from codemods.prove import ProofStatus, lint
 
-from .rewritten import plan, swap
+from tests.prove.rewritten import plan, swap
 
 SETTINGS = '[tool.ruff]\nline-length = 100\n[tool.ruff.lint]\nselect = ["E", "F", "W"]\n'
 

@@ -10,7 +10,7 @@ from codemods.prove import OPTIONAL, PROOFS, Options, ProofStatus, proofs, prove
 from codemods.prove import runner as isolated
 from codemods.prove.triton_binder import Binder, CannotRunError, intercepted
 
-from .rewritten import plan
+from tests.prove.rewritten import plan
 
 NEEDS_TRITON = ("keys", "compile", "result", "state")
 

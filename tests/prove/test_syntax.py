@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from forks import trees
+from tests.forks import trees
 
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import EditName, Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 import pytest
-from rewriting import leaves_alone, rewrites
+from tests.rewriting import leaves_alone, rewrites
 
 from codemods.transforms import source
 from codemods.transforms.do_not_specialize import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import Rewrite, leaves_alone, rewrites
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 from codemods.transforms import source
 from codemods.transforms.extend_import import ExtendImport, with_from_import

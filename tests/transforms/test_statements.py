@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 import pytest
-from rewriting import Rewrite, leaves_alone, rewrites
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 from codemods.transforms import names, source
 from codemods.transforms.statements import (

@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree, fork
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree, fork
 
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import EditName, Reason, Status

@@ -12,7 +12,7 @@ from codemods.engine.plan import EditName, Plan
 from codemods.prove import ProofStatus
 from codemods.recipes.warm_up import order
 
-from .rewritten import CALL, SEED, plan, swap
+from tests.prove.rewritten import CALL, SEED, plan, swap
 
 BRANCH = """
 if self.use_v2_model_runner:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from forks import trees
-from rewriting import Rewrite, leaves_alone, rewrites
+from tests.forks import trees
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import EditName, Reason, Status

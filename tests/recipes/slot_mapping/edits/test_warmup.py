@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from forks.trees import BLOCK_TABLE, WARMUP, fork
-from rewriting import Rewrite, leaves_alone, rewrites, sound
+from tests.forks.trees import BLOCK_TABLE, WARMUP, fork
+from tests.rewriting import Rewrite, leaves_alone, rewrites, sound
 
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Reason, Status

@@ -10,7 +10,7 @@ from codemods.engine.plan import Plan
 from codemods.prove import INTERPRETED, Options, Proof, ProofStatus
 from codemods.prove.runner import run_worker
 
-from .rewritten import KERNEL, plan, standing, swap
+from tests.prove.rewritten import KERNEL, plan, standing, swap
 
 pytest.importorskip("torch", reason="needs the verify extra")
 pytest.importorskip("triton", reason="needs the verify extra")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 import pytest
-from forks.trees import WORKER, fork
-from rewriting import leaves_alone, rewrites, sound
+from tests.forks.trees import WORKER, fork
+from tests.rewriting import leaves_alone, rewrites, sound
 
 from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile

@@ -11,7 +11,7 @@ from codemods.engine.checkout import BLOCK_TABLE
 from codemods.engine.sources import SourceFile, Sources
 from codemods.recipes.slot_mapping.facts.launches import find, jitted_functions
 
-from .checkouts import KERNEL, block_table, checkout, launches
+from tests.recipes.slot_mapping.checkouts import KERNEL, block_table, checkout, launches
 
 LAUNCH = "_slots_kernel[(num_reqs,)](1, 2, SIZE=3)"
 PLAIN = "def _slots_kernel(num_tokens):\n    pass\n"

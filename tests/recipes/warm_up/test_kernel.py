@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rewriting import Rewrite, leaves_alone, rewrites
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Refusal
 from codemods.recipes.slot_mapping.edits import kernel
 
-from .checkouts import KERNEL, block_table, launches
+from tests.recipes.slot_mapping.checkouts import KERNEL, block_table, launches
 
 LAUNCH = "_slots_kernel[(num_reqs,)](1, 2, SIZE=3)"
 LISTED = '@triton.jit(do_not_specialize=["num_tokens"])'
