@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -127,6 +126,8 @@ def _stacked(row: tuple[str, ...], width: int | None, paint: str) -> Iterator[st
 def _wrapped(text: str, width: int | None, indent: str) -> list[str]:
     if width is None:
         return [indent + text]
+    import textwrap  # only a terminal needs it
+
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
