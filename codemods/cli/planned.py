@@ -35,7 +35,9 @@ def planned(options: argparse.Namespace) -> Planned:
     try:
         checkout = Checkout.find(root, options.package)
     except AmbiguousPackage as error:
-        plan = refused_plan(Tree(root, "."), recipes, Reason.AMBIGUOUS, str(error))
+        plan = refused_plan(
+            Tree(root, "."), recipes, Reason.AMBIGUOUS, str(error), only=only, skip=skip
+        )
         return Planned(plan, Checkout(root, "."))
     with _no_collection():
         plan = make_plan(checkout, recipes, only=only, skip=skip, replace_known=options.replace)

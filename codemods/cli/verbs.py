@@ -185,8 +185,9 @@ def _write_patches(series: tuple[tuple[str, bytes], ...], output: str) -> None:
     if output.endswith("/") or into.is_dir():
         files = [(into / name, mail) for name, mail in series]
     try:
+        if output.endswith("/"):
+            into.mkdir(exist_ok=True)
         for path, data in files:
-            path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
     except OSError as error:
         raise UsageError(f"{error.filename or output}: {error.strerror}") from None

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from codemods.engine.checkout import (
-    BLOCK_TABLE,
     MAX_BYTES,
+    RUNNER,
     WORKER,
     AmbiguousPackage,
     Checkout,
@@ -29,7 +29,7 @@ def put(root: Path, *names: str, data: bytes = b"x = 1\n") -> Path:
 
 def package(root: Path, name: str, *, whole: bool = True) -> Path:
     home = "" if name == "." else f"{name}/"
-    return put(root, *(f"{home}{one}" for one in (WORKER, BLOCK_TABLE)[: 1 + whole]))
+    return put(root, *(f"{home}{one}" for one in (WORKER, RUNNER)[: 1 + whole]))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_near_package_is_taken_before_one_deeper_down(tmp_path: Path) -> None:
     assert Checkout.find(tmp_path).package == "vllm"
 
 
-def test_a_package_with_a_block_table_is_taken_before_a_plugin(tmp_path: Path) -> None:
+def test_a_package_with_a_model_runner_is_taken_before_a_plugin(tmp_path: Path) -> None:
     package(tmp_path, "plugin", whole=False)
     package(tmp_path, "vllm")
     assert Checkout.find(tmp_path).package == "vllm"
@@ -119,9 +119,9 @@ def test_links_to_folders_are_not_followed_in_the_search(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("home", "relative", "name"),
     [
-        ("vllm", BLOCK_TABLE, f"vllm/{BLOCK_TABLE}"),
-        (".", BLOCK_TABLE, BLOCK_TABLE),
-        ("a/vllm", BLOCK_TABLE, f"a/vllm/{BLOCK_TABLE}"),
+        ("vllm", RUNNER, f"vllm/{RUNNER}"),
+        (".", RUNNER, RUNNER),
+        ("a/vllm", RUNNER, f"a/vllm/{RUNNER}"),
         ("vllm", "../tests/x.py", "tests/x.py"),
         ("a/vllm", "../tests/x.py", "a/tests/x.py"),
     ],

@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from forks.trees import BLOCK_TABLE, WARMUP, fork
-from rewriting import Rewrite, leaves_alone, rewrites, sound
 
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.edits import warmup
 from codemods.recipes.slot_mapping.facts.block_tables import Tables
+from tests.forks.trees import BLOCK_TABLE, WARMUP, fork
+from tests.rewriting import Rewrite, leaves_alone, rewrites, sound
 
 BASE = fork("00-no-monitor").tree.inside
 TABLE = BASE[BLOCK_TABLE].decode()
