@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.engine.git import GitUnsure, dirty_files
+from codemods.engine.uncommitted import GitUnsure, dirty_files
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 FILE = "vllm/v1/worker/block_table.py"
@@ -197,19 +197,87 @@ def test_the_variables_of_a_git_hook_do_not_point_elsewhere(
     assert dirty_files(tmp_path / "ours", [FILE]) == [FILE]
 
 
-# Nobody knows
-
-
-def test_another_users_repository_is_one_line(tmp_path: Path) -> None:
+def test_another_users_repository_answers_since_nothing_of_it_is_run(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may give files away")
     repository(tmp_path)
     for path in (tmp_path, tmp_path / ".git"):
         os.chown(path, 1234, 1234)
-    with pytest.raises(GitUnsure, match="dubious ownership") as failure:
+    assert dirty_files(tmp_path, [FILE]) == []
+    edit(tmp_path)
+    assert dirty_files(tmp_path, [FILE]) == [FILE]
+
+
+def test_a_staged_and_taken_back_change_is_dirty(tmp_path: Path) -> None:
+    edit(repository(tmp_path))
+    git(tmp_path, "add", "-A")
+    (tmp_path / FILE).write_bytes(b"one\n")
+    assert dirty_files(tmp_path, [FILE]) == [FILE]
+
+
+@pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
+def test_a_file_that_git_is_told_not_to_look_at_is_dirty(mark: str, tmp_path: Path) -> None:
+    edit(repository(tmp_path))
+    git(tmp_path, "update-index", mark, FILE)
+    assert dirty_files(tmp_path, [FILE, OTHER]) == [FILE]
+
+
+@pytest.mark.parametrize("setting", ["core.autocrlf=true", "core.eol=crlf"])
+def test_line_ends_that_git_converts_are_clean(setting: str, tmp_path: Path) -> None:
+    repository(tmp_path)
+    git(tmp_path, "config", *setting.split("="))
+    (tmp_path / ".gitattributes").write_text("*.py text\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "attributes")
+    (tmp_path / FILE).unlink()
+    git(tmp_path, "checkout", "-q", "--", FILE)
+    assert (tmp_path / FILE).read_bytes() == b"one\r\n"
+    assert dirty_files(tmp_path, [FILE]) == []
+    (tmp_path / FILE).write_bytes(b"two\r\n")
+    assert dirty_files(tmp_path, [FILE]) == [FILE]
+
+
+def test_a_repository_of_sha256_answers(tmp_path: Path) -> None:
+    git(package(tmp_path), "init", "-q", "--object-format=sha256")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    assert dirty_files(tmp_path, [FILE]) == []
+    edit(tmp_path)
+    assert dirty_files(tmp_path, [FILE]) == [FILE]
+
+
+def test_a_split_index_and_a_sparse_index_answer(tmp_path: Path) -> None:
+    repository(tmp_path / "split")
+    git(tmp_path / "split", "update-index", "--split-index")
+    repository(tmp_path / "sparse")
+    git(tmp_path / "sparse", "sparse-checkout", "set", "--sparse-index", "vllm/v1/worker/gpu")
+    for root in (tmp_path / "split", tmp_path / "sparse"):
+        assert dirty_files(root, [OTHER]) == []
+        edit(root, OTHER)
+        assert dirty_files(root, [OTHER]) == [OTHER]
+
+
+# Nobody knows
+
+
+@pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
+def test_a_clean_file_that_git_is_told_not_to_look_at_is_one_line(
+    mark: str, tmp_path: Path
+) -> None:
+    repository(tmp_path)
+    git(tmp_path, "update-index", f"--{mark}", FILE)
+    with pytest.raises(GitUnsure, match=mark):
         dirty_files(tmp_path, [FILE])
-    assert str(failure.value).isprintable()
-    assert "--allow-dirty" in str(failure.value)
+
+
+@pytest.mark.parametrize("attribute", ["filter=x", "ident", "working-tree-encoding=UTF-16"])
+def test_a_file_of_which_git_keeps_other_bytes_is_one_line(attribute: str, tmp_path: Path) -> None:
+    repository(tmp_path)
+    edit(tmp_path)
+    (tmp_path / ".gitattributes").write_text(f"*.py {attribute}\n")
+    with pytest.raises(GitUnsure, match=attribute.partition("=")[0]):
+        dirty_files(tmp_path, [FILE])
+    assert dirty_files(tmp_path, [OTHER]) == []
 
 
 def test_a_worktree_whose_repository_is_gone_is_one_line(tmp_path: Path) -> None:
@@ -223,13 +291,3 @@ def test_a_broken_index_is_one_line(tmp_path: Path) -> None:
     (tmp_path / ".git" / "index").write_bytes(b"broken")
     with pytest.raises(GitUnsure):
         dirty_files(tmp_path, [FILE])
-
-
-def test_a_program_named_by_the_tree_is_not_run(tmp_path: Path) -> None:
-    repository(tmp_path)
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    program.chmod(0o755)
-    git(tmp_path, "config", "core.fsmonitor", str(program))
-    assert dirty_files(tmp_path, [FILE]) == []
-    assert not (tmp_path / "ran").exists()
