@@ -124,7 +124,7 @@ def test_after_a_patch_record_is_wrong_as_the_page_says(installed: Case) -> None
 
 
 def test_update_record_makes_record_right_again(installed: Case) -> None:
-    write(with_record(installed.plan))
+    write(installed.root, with_record(installed.plan).changes)
     assert wrong_rows(installed.root) == []
     for change in installed.plan.changes:
         assert (installed.root / change.path).read_bytes() == change.after
