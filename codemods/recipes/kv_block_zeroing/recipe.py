@@ -49,9 +49,7 @@ def _superseded(found: Zeroer, warm: bool) -> str | None:
     """Why upstream has fixed the tree, None where it has not."""
     if not any(kernel.takes(one, PARAMETER) for one in found.kernels):
         if upstream.has_warmup(found):
-            return (
-                f"The kernel takes no {PARAMETER}, and {CLASS}.warmup compiles it (as of 0.28)."
-            )
+            return f"The kernel takes no {PARAMETER}, and {CLASS}.warmup compiles it (as of 0.28)."
     elif warm:
         edited = kernel.edit(found.kernels, PARAMETER).values()
         if all(one.outcome.status is Status.PRESENT for one in edited):
