@@ -58,9 +58,8 @@ class Asked:
 
     def refuse(self, tree: Tree, reason: Reason, detail: str) -> Planned:
         """Refuse every edit in a tree of which the package is not known."""
-        return Planned(
-            refused_plan(tree, self.recipes, reason, detail), Checkout(tree.root, tree.package)
-        )
+        plan = refused_plan(tree, self.recipes, reason, detail, only=self.only, skip=self.skip)
+        return Planned(plan, Checkout(tree.root, tree.package))
 
 
 def planned(options: argparse.Namespace) -> Planned:

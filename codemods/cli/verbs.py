@@ -115,7 +115,7 @@ def apply(options: argparse.Namespace) -> int:
         raise UsageError("apply rewrites a tree of yours: name it in place of --release")
     if options.output or options.author or options.date or options.subject:
         raise UsageError("apply writes no patch: -o and the mailbox's options need --dry-run")
-    from codemods.write import WriteFailed, write
+    from codemods.write import WriteFailed, remove_leftovers, write
 
     plan = planned(options).plan
     changes = plan.changes
@@ -126,6 +126,8 @@ def apply(options: argparse.Namespace) -> int:
     if not plan.refusals:
         exits.raise_if_unmet(plan, options)
     exits.raise_if_unsound(plan)
+    if not plan.refusals:
+        remove_leftovers(plan.tree.root, plan.named_files)
     if plan.refusals or not changes:
         _show(plan, options)
         exits.raise_if_refused(plan)
@@ -133,12 +135,12 @@ def apply(options: argparse.Namespace) -> int:
     if not options.allow_dirty:
         exits.raise_if_dirty(plan.tree.root, changes)
     try:
-        write(plan.tree.root, changes)
+        write(plan.tree.root, sorted(changes, key=lambda change: change.rank))
+        _show(plan.carried_out(), options, done=True)
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
-    except KeyboardInterrupt:  # it comes once the write has a good end
+    except KeyboardInterrupt:  # the write has come to a good end by then
         raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
-    _show(plan.carried_out(), options, done=True)
     return NOTHING
 
 
@@ -235,17 +237,16 @@ def _write_patches(series: tuple[tuple[str, bytes], ...], output: str) -> None:
     if output.endswith("/") or into.is_dir():
         files = [(into / name, mail) for name, mail in series]
     try:
+        if output.endswith("/"):
+            into.mkdir(exist_ok=True)
         for path, data in files:
-            path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
     except OSError as error:
         raise UsageError(f"{error.filename or output}: {error.strerror}") from None
 
 
 def _written(plan: Plan) -> str:
-    done = [
-        change
-        for change in plan.changes
-        if (plan.tree.root / change.path).read_bytes() == change.after
-    ]
-    return "nothing was written" if not done else "every file had been rewritten by then"
+    done = all(
+        (plan.tree.root / change.path).read_bytes() == change.after for change in plan.changes
+    )
+    return "every file is rewritten" if done else "nothing was written"

@@ -191,6 +191,12 @@ class Plan:
         return tuple(outcome for one in self.recipes for outcome in one.refusals)
 
     @property
+    def named_files(self) -> tuple[str, ...]:
+        """Every file that the plan names, changed or not."""
+        named = [outcome.file for outcome in self.outcomes if outcome.file is not None]
+        return tuple(dict.fromkeys([*named, *(change.path for change in self.changes)]))
+
+    @property
     def changes(self) -> tuple[FileChange, ...]:
         """Each file's bytes before the first recipe and after the last; empty when refused."""
         if self.refusals:

@@ -74,7 +74,8 @@ def mails(plan: Plan, mail: Mail, *, dep3: bool = False) -> tuple[tuple[str, byt
     Each lands after the one before; `dep3` adds DEP-3 fields to the header, which `git am` passes
     over. Raises DoesNotLand.
     """
-    changing = [one for one in plan.recipes if one.changes] if plan.changes else []
+    recipes = () if plan.refusals else plan.recipes
+    changing = [one for one in recipes if any(c.before != c.after for c in one.changes)]
     return tuple(
         (f"{number:04}-{one.recipe}.patch", _landing(one.changes, _mail(one, mail, dep3)))
         for number, one in enumerate(changing, start=1)

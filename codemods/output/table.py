@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 
 from codemods.engine.plan import Outcome, Plan, RecipePlan, Status
 
@@ -20,7 +19,6 @@ _COLOURS = {
 _RESET = "\033[0m"
 
 
-@cache
 def version() -> str:
     """The installed distribution's version, "unknown" when it runs uninstalled."""
     from importlib import metadata

@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from forks import trees
-
-from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.engine import registry
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import (
+    FileChange,
+    Outcome,
+    Plan,
+    Reason,
+    RecipePlan,
+    Status,
+    Tree,
+    Verdict,
+)
+from codemods.prove.subject import Subject
+from tests.forks import trees
 
 Tamper = Callable[[str], str]
 
@@ -85,9 +96,9 @@ def plan(
         ),
     }
     edits = {
-        trees.BLOCK_TABLE: EditName.KERNEL,
-        trees.WARMUP: EditName.WARMUP,
-        trees.WORKER: EditName.WORKER,
+        trees.BLOCK_TABLE: "kernel",
+        trees.WARMUP: "warmup",
+        trees.WORKER: "worker",
     }
     changes = tuple(
         FileChange(
@@ -108,7 +119,7 @@ def plan(
         )
         for name, edit in edits.items()
     )
-    return Plan(Tree(root, found.package), outcomes, changes, Verdict.FIXABLE)
+    return _plan(Tree(root, found.package), Verdict.FIXABLE, outcomes, changes)
 
 
 def standing(fixed: Plan) -> Plan:
@@ -119,4 +130,19 @@ def standing(fixed: Plan) -> Plan:
         Outcome(o.edit, Status.PRESENT, Reason.ALREADY_PRESENT, o.detail, o.file, o.line)
         for o in fixed.outcomes
     )
-    return Plan(fixed.tree, outcomes, (), Verdict.ALREADY_FIXED)
+    return _plan(fixed.tree, Verdict.ALREADY_FIXED, outcomes)
+
+
+def subject(plan: Plan) -> Subject:
+    """What a proof of the recipe is given."""
+    return Subject(plan, Checkout(plan.tree.root, plan.tree.package), plan.recipes[0])
+
+
+def _plan(
+    tree: Tree,
+    verdict: Verdict,
+    outcomes: tuple[Outcome, ...],
+    changes: tuple[FileChange, ...] = (),
+) -> Plan:
+    recipe = registry.get("slot-mapping")
+    return Plan(tree, (RecipePlan(recipe.name, recipe.about, verdict, "", outcomes, changes),))
