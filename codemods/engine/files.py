@@ -96,7 +96,8 @@ class Disk:
         return os.path.lexists(self.root / name)
 
     def names(self, folder: str) -> tuple[str, ...]:
-        return tuple(name for name, _ in self._entries(folder))
+        inside = self.real_folder(folder) is not None
+        return tuple(name for name, _ in self._entries(folder)) if inside else ()
 
     def folders(self, folder: str) -> tuple[str, ...]:
         found = self._entries(folder)

@@ -37,15 +37,15 @@ def resolved(git: Git, objects: Objects, wanted: Iterable[str]) -> tuple[Ref, ..
     """
     found: dict[str, Ref] = {}
     for name in wanted:
+        # git takes a name and a line end as one question each.
+        if not name or name.startswith("-") or not name.isprintable():
+            raise UsageError(f"{name!a} is no git ref")
         refs = _matching(git, objects, name) if is_pattern(name) else [_one(objects, name)]
         found.update((ref.name, ref) for ref in refs if ref.name not in found)
     return tuple(found.values())
 
 
 def _one(objects: Objects, name: str) -> Ref:
-    # git takes a name and a line end as one question each.
-    if not name or name.startswith("-") or not name.isprintable():
-        raise UsageError(f"{name!a} is no git ref")
     try:
         return Ref(name, objects.commit(name))
     except MissingObject:
