@@ -73,9 +73,9 @@ CASES = (
         in_gpu_test=True,
     ),
     Case(
-        "hybrid-bamba",
-        "Bamba: attention in some layers, Mamba in the others",
-        model="bamba",
+        "hybrid-nemotron",
+        "Nemotron-H: attention, Mamba and feed-forward in layers of their own",
+        model="nemotron-h",
         recipes=RECIPES,
     ),
     Case(

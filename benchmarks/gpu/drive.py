@@ -88,7 +88,7 @@ def timed(root: Root, labels: Sequence[str], case: str) -> list[list[Job]]:
 
 def counted(root: Root, gpus: int) -> Iterator[Job]:
     """One comparison of every other case: hybrids of each release that has the second kernel."""
-    for case in ("hybrid", "hybrid-bamba"):
+    for case in ("hybrid", "hybrid-nemotron"):
         for label in ZEROING if gpus == 1 else ():
             yield from root.group(label, BY_NAME[case])
     for case in CASES:

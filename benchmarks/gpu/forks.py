@@ -15,6 +15,8 @@ from trees import copy
 
 BASE = "0.23.0"
 RENAMED = "acme_llm"
+# The package's name and that of its operators, not the module vllm.config.vllm's.
+NAME = re.compile(rb"(?<![.\w])vllm\b|(?<=torch\.ops\.)vllm\b")
 BLOCK_TABLE = "v1/worker/block_table.py"
 RUNNER = "v1/worker/gpu_model_runner.py"
 KERNEL = "_compute_slot_mapping_kernel"
@@ -65,7 +67,7 @@ def renamed(package: Path) -> None:
     for path in package.rglob("*.py"):
         if not path.is_symlink():
             text = path.read_bytes()
-            path.write_bytes(re.sub(rb"\bvllm\b", RENAMED.encode(), text))
+            path.write_bytes(NAME.sub(RENAMED.encode(), text))
     for info in package.parent.glob("vllm-*.dist-info"):
         version = info.name.split("-")[1].removesuffix(".dist")
         target = info.with_name(f"{RENAMED}-{version}.dist-info")

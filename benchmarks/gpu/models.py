@@ -59,10 +59,21 @@ MODELS = {
     "falcon-h1": Model(
         "FalconH1Config", "FalconH1ForCausalLM", {**DECODER, **MAMBA, "mamba_d_ssm": 512}
     ),
-    "bamba": Model(
-        "BambaConfig",
-        "BambaForCausalLM",
-        {**DECODER, **MAMBA, "num_hidden_layers": 4, "attn_layer_indices": [1, 3]},
+    "nemotron-h": Model(
+        "NemotronHConfig",
+        "NemotronHForCausalLM",
+        {
+            **DECODER,
+            "num_hidden_layers": 4,
+            "hybrid_override_pattern": "M*-M",
+            "mamba_num_heads": 8,
+            "mamba_head_dim": 64,
+            "ssm_state_size": 64,
+            "n_groups": 1,
+            "conv_kernel": 4,
+            "expand": 2,
+            "chunk_size": 256,
+        },
     ),
     "gemma3": Model(
         "Gemma3TextConfig",
