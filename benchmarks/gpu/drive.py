@@ -4,7 +4,7 @@
 
 ROOT is what prepare.py made. Stages run in the order of STAGES, most telling first, and each
 starts nothing that the time left does not allow. A result is written as soon as it is there, is
-not measured again by a later run, and is printed as a line; the last lines are all of them.
+not measured again by a later run, and is printed as a line; the last lines are what failed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import runs
@@ -71,12 +72,13 @@ class Root:
 
 
 def waves(groups: Sequence[list[Job]], at_once: int) -> list[list[Job]]:
-    """The groups, in as many equal waves of whole groups as `at_once` servers need."""
+    """The groups, whole, in as few and as equal waves of at most `at_once` servers as can be."""
     total = sum(len(group) for group in groups)
-    size = total / max(1, -(-total // at_once))
+    size = -(-total // max(1, -(-total // at_once)))
     found: list[list[Job]] = []
     for group in groups:
-        if not found or len(found[-1]) + len(group) > max(size, len(group)):
+        full = not found or len(found[-1]) >= size or len(found[-1]) + len(group) > at_once
+        if full:
             found.append([])
         found[-1].extend(group)
     return found
@@ -86,13 +88,19 @@ def timed(root: Root, labels: Sequence[str], case: str) -> list[list[Job]]:
     return [g for run in range(1, PAIRS + 1) for g in root.groups(labels, case, run)]
 
 
-def counted(root: Root, gpus: int) -> Iterator[Job]:
-    """One comparison of every other case: hybrids of each release that has the second kernel."""
+def zeroing(root: Root) -> Iterator[Job]:
+    """Two families of hybrid models in each release that has the second kernel, and V2's runner."""
     for case in ("hybrid", "hybrid-nemotron"):
-        for label in ZEROING if gpus == 1 else ():
+        for label in ZEROING:
             yield from root.group(label, BY_NAME[case])
+    for label in EVERY_CASE:
+        yield from root.group(label, BY_NAME["hybrid-v2-runner"])
+
+
+def every_case(root: Root) -> Iterator[Job]:
+    """One comparison of each case whose times are not taken anyway."""
     for case in CASES:
-        if case.gpus == gpus and case.name not in ("dense", "default-backend"):
+        if case.gpus == 1 and case.name not in ("dense", "default-backend"):
             for label in EVERY_CASE:
                 yield from root.group(label, case)
 
@@ -110,12 +118,11 @@ def later(root: Root) -> Iterator[Job]:
 
 
 def beside(root: Root, machine: Machine, limit: Callable[[], float]) -> dict[str, Action]:
-    """vLLM's own tests of every release and a live batch, before and after."""
+    """vLLM's own tests and a live batch, before and after all the tool's rewrites."""
     found: dict[str, Action] = {}
-    for label in RELEASES:
-        trees = [root.tree(label, side) for side in SIDES]
-        first_and_last = [tree for tree in trees if tree is not None][:: max(1, len(trees) - 1)]
-        for tree in first_and_last:
+    for label in (*EVERY_CASE, *(r for r in RELEASES if r not in EVERY_CASE)):
+        trees = [tree for side in SIDES if (tree := root.tree(label, side)) is not None]
+        for tree in trees[:1] + trees[1:][-1:]:
             found[f"{label}/tests/{tree.side}"] = lambda _, t=tree: suites.own_tests(
                 t, machine.work, machine.models, limit()
             )
@@ -170,12 +177,12 @@ class Drive:
             run_wave(wave, self.machine, min(START_LIMIT_S, self.left() - 60), self.add)
             print(f"-- wave of {len(wave)} in {time.monotonic() - begun:.0f} s", flush=True)
 
-    def pool(self, jobs: Iterator[Job], more: dict[str, Action] | None = None) -> None:
+    def pool(self, jobs: Iterator[Job], more: dict[str, Action]) -> None:
         """Counts: as many at a time as the machine holds."""
         actions: dict[str, Action] = {}
         for job in jobs:
             actions.setdefault(job.name, partial(self.one, job))
-        actions |= more or {}
+        actions |= more
         wanted = {n: self.in_time(n, a) for n, a in actions.items() if self.wanted(n)}
         begun = time.monotonic()
         if wanted:
@@ -204,7 +211,7 @@ class Drive:
             self.add(suites.gpu_proofs(tree, self.machine.work, options, limit))
 
     def stage(self, name: str) -> None:
-        root, gpus = self.root, self.args.gpus
+        root = self.root
         if name == "dense":
             self.waves(timed(root, RELEASES, "dense"))
         elif name == "hybrid":
@@ -215,25 +222,20 @@ class Drive:
             rest = [label for label in RELEASES if label not in DEFAULT_FIRST]
             self.waves(timed(root, rest, "default-backend"))
         elif name == "counts":
-            self.pool(counted(root, gpus))
-        elif name == "beside":
-            self.pool(iter(()), beside(root, self.machine, lambda: min(400.0, self.left() - 15)))
-        elif name == "forks":
-            self.pool(forks(root))
-        elif name == "later":
-            self.pool(later(root))
+            most = chain(zeroing(root), forks(root), every_case(root), later(root))
+            more = beside(root, self.machine, lambda: min(400.0, self.left() - 15))
+            self.pool(most, more)
         elif name == "verify":
             self.verify()
         elif name == "several-gpus":
-            cases = [case.name for case in CASES if case.gpus == gpus]
+            cases = [case.name for case in CASES if case.gpus == self.args.gpus]
             self.waves([g for case in cases for g in timed(root, EVERY_CASE, case)])
 
 
 STAGES = {
-    1: ("dense", "hybrid", "counts", "beside", "forks", "later", "default", "verify",
-        "default-rest"),
+    1: ("dense", "hybrid", "counts", "verify", "default", "default-rest"),
     2: ("several-gpus",),
-}  # fmt: skip
+}
 
 
 def line(result: Result) -> str:
@@ -263,9 +265,10 @@ def main() -> int:
     parser.add_argument("--stages", help="a comma-separated choice, in this order")
     parser.add_argument("--only", default="", help="a regular expression over result names")
     parser.add_argument("--also", type=Path, nargs="*", default=[], help="results counted as done")
-    parser.add_argument("--at-once", type=int, default=20)
+    parser.add_argument("--at-once", type=int, default=22)
     parser.add_argument("--for-s", type=float, default=540.0, help="start nothing past this")
     args = parser.parse_args()
+    args.root, args.out = args.root.resolve(), args.out.resolve()
     drive = Drive(args)
     print(drive.record.about, flush=True)
     stages = args.stages.split(",") if args.stages else STAGES[min(args.gpus, 2)]
@@ -278,7 +281,8 @@ def main() -> int:
         print(f"== {name}: {time.monotonic() - begun:.0f} s; {drive.left():.0f} s left", flush=True)
     results = read([drive.record.kept])
     failed_logs(args, results)
-    print("\n".join(line(result) for result in results))
+    failed = [line(result) for result in results if "error" in result]
+    print("\n".join([f"{len(results)} results, {len(failed)} of them failures", *failed]))
     return 0
 
 

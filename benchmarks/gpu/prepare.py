@@ -88,7 +88,7 @@ def fork(root: Path, name: str) -> str:
 
 
 def main() -> int:
-    root, begun = Path(sys.argv[1]), time.monotonic()
+    root, begun = Path(sys.argv[1]).resolve(), time.monotonic()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         pending = [pool.submit(attempt, "models", models, root)]
         if (root / "trees" / forks.BASE).exists():

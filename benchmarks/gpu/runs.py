@@ -88,6 +88,7 @@ def run_wave(
         for server in servers:
             server.wait(end - time.monotonic())
         time.sleep(SETTLE_S)
+        print(f"-- {memory()} with {len(servers)} servers up", flush=True)
         first = {}
         for job, server in zip(jobs, servers, strict=True):
             if server.start_s is not None:
@@ -101,6 +102,13 @@ def run_wave(
     finally:
         with ThreadPoolExecutor(len(servers)) as pool:
             list(pool.map(Server.stop, servers))
+
+
+def memory() -> str:
+    """What the machine has left for more servers."""
+    with open("/proc/meminfo") as file:
+        free = next(line.split()[1] for line in file if line.startswith("MemAvailable"))
+    return f"{int(free) >> 20} GiB of memory free"
 
 
 def run_one(job: Job, machine: Machine, number: int, limit_s: float) -> Result:
@@ -196,8 +204,9 @@ def row(result: Result) -> str:
         for recipe in result["kernels"]
     ]
     bad = [code for code in statuses(result) if code != 200]
+    note = "" if result["timed"] else " (not timed)"
     return (
-        f"{name} up {result['start_s']:5.1f} s |{times} ms{'' if result['timed'] else ' (not timed)'}"
+        f"{name} up {result['start_s']:5.1f} s |{times} ms{note}"
         f" | compiles at start+requests: {', '.join(parts)} | others named: "
         f"{len(others_named(result))}" + (f" | HTTP {bad}" if bad else "")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -131,7 +132,8 @@ class Server:
         self.port = free_port()
         work.mkdir(parents=True, exist_ok=True)
         self.log = work / "log"
-        self.started, self.start_s = time.monotonic(), None
+        self.started = time.monotonic()
+        self.start_s: float | None = None
         visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -144,8 +146,6 @@ class Server:
             )
         self.settled = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
-
-    start_s: float | None
 
     def command(self, models: Path, python: str) -> list[str]:
         options = {
@@ -290,10 +290,8 @@ class Server:
                 self.process.wait(patience_s)
             except subprocess.TimeoutExpired:
                 continue
-        try:  # what the leader left behind in its group
+        with contextlib.suppress(ProcessLookupError):  # what the leader left in its group
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait()
 
 

@@ -127,7 +127,7 @@ class Session:
 
     def __init__(self, tree: Path, work: Path, gpus: int, chosen: str = "") -> None:
         require_machine(gpus)
-        self.copies = make_copies(tree, work / "trees")
+        self.copies = make_copies(tree.resolve(), work / "trees")
         models.save_all(work / "models")
         self.cases = [c for c in CASES if is_chosen(c, gpus, chosen)]
         self.machine = Machine(work / "work", work / "models", gpus)

@@ -116,9 +116,7 @@ def test_the_monitor_is_read_with_the_process_that_spoke(root: Path) -> None:
     assert results["0.23.0/block-size-32/slot-mapping/1"]["monitor"] == []
 
 
-def test_each_server_has_its_own_start_time(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_server_has_its_own_start_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_START_S", "3")
     results, _ = drive(root, "--stages", "dense", "--only", "/1$")
     slow = results["0.23.0/dense/before/1"]["start_s"]
