@@ -1,9 +1,18 @@
-# make setup, then make test. Everything goes into .venv; nothing else on the machine is touched.
+# make demo, make test: each sets up what it needs, in .venv; nothing else on the machine is touched.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST ?= $(BIN)/python -m pytest
 
-.PHONY: setup lint test search benchmark gpu-test
+.PHONY: demo setup lint test search benchmark gpu-test
+
+# The patch of a real release on stdout, with the few packages that this needs.
+demo: .venv/.demo
+	$(BIN)/vllm-codemods diff --release 0.21.0
+
+.venv/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]'
+	touch $@
 
 setup: .venv/.ready
 
@@ -20,9 +29,9 @@ lint: setup
 test: setup
 	$(PYTEST) -n auto --dist worksteal
 
-# Twenty times the mixed trees of `make test`, drawn anew each time: an hour.
+# The whole searches, drawn anew each time: an hour.
 search: setup
-	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py
+	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py tests/write/test_on_a_release.py
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py

@@ -11,11 +11,11 @@ def main() -> int:
     try:
         # Importing LibCST makes much that stays: the collector need not look at it, now or later.
         gc.disable()
-        from codemods import cli
+        from codemods.cli.main import main as run
 
         gc.freeze()
         gc.enable()
-        return cli.main()
+        return run()
     except KeyboardInterrupt:  # before the command itself had begun, or after its end
         sys.stderr.write("vllm-codemods: interrupted\n")
         return 130

@@ -6,7 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.outcome import EditName, Reason, Status, Verdict
+from codemods.engine import registry
+from codemods.engine.plan import Reason, Status, Verdict
 from codemods.release.names import Source
 
 if sys.version_info >= (3, 11):
@@ -16,13 +17,15 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "fixtures" / "releases.toml"
+# The recipe that the expectations are of.
+RECIPE = registry.get(registry.DEFAULT)
 
 
 @dataclass(frozen=True)
 class ExpectedEdit:
     """How one edit must end."""
 
-    edit: EditName
+    edit: str
     status: Status
     reason: Reason
 
@@ -68,8 +71,8 @@ def load(path: Path = LIST) -> tuple[Pinned, ...]:
             name,
             Verdict(table["verdict"]),
             tuple(
-                ExpectedEdit(edit, Status(table[edit.value][0]), Reason(table[edit.value][1]))
-                for edit in EditName
+                ExpectedEdit(edit, Status(table[edit][0]), Reason(table[edit][1]))
+                for edit in RECIPE.edits
             ),
             table["why"],
         )

@@ -1,7 +1,7 @@
 """The cache of releases: written in one rename, checked file by file whenever it is read.
 
-A release lies in `VERSION-SOURCE-PATTERN/tree/`, beside a SHA256SUMS that `sha256sum -c` also
-takes. PATTERN is a digest of the wanted names: a tool that wants more files reads anew.
+A release lies in `VERSION-SOURCE-DIGEST/tree/`, beside a SHA256SUMS that `sha256sum -c` also
+takes. DIGEST is of the wanted names: a tool that wants more files reads anew.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from .names import PATTERNS, ReleaseError, Source
+from .names import ReleaseError, Source, pattern
 
 _SUMS = "SHA256SUMS"
 _TREE = "tree"
@@ -20,8 +20,8 @@ _TREE = "tree"
 
 def slot(into: Path | None, version: str, source: Source) -> Path:
     """Where a release lies, or would lie."""
-    pattern = hashlib.sha256(PATTERNS[source].encode()).hexdigest()[:8]
-    return (into or _default()) / f"{version}-{source.value}-{pattern}"
+    digest = hashlib.sha256(pattern(source).encode()).hexdigest()[:8]
+    return (into or _default()) / f"{version}-{source.value}-{digest}"
 
 
 def load(folder: Path) -> Path | None:

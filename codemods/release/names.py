@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import cache
+
+from codemods.engine import registry
 
 
 class ReleaseError(Exception):
@@ -21,32 +24,27 @@ class Source(str, Enum):
     SDIST = "sdist"
 
 
-# Names are matched whole and component by component. No pattern admits "..", a drive, a leading
-# slash or a backslash, so that nothing an archive holds can be written outside its folder.
-_PACKAGE = r"""
-    vllm/(?:
-        __init__\.py
-      | _version\.py
-      | (?:\w+/)*jit_monitor\.py
-      | model_executor/warmup/\w+\.py
-      | triton_utils/\w+\.py
-      | utils/(?:__init__|math_utils)\.py
-      | v1/utils\.py
-      | v1/attention/backends/utils\.py
-      | v1/worker/\w+\.py
-      | v1/worker/gpu/(?:__init__|block_table|warmup)\.py
-    )
-"""
-_WHEEL = rf"{_PACKAGE} | vllm-[\w.]+\.dist-info/(?:METADATA|RECORD)"
-_SDIST = rf"""{_PACKAGE}
-    | pyproject\.toml
-    | PKG-INFO
-    | tests/(?:v1/(?:worker/)?)?(?:__init__|conftest)\.py
-    | tests/v1/worker/test_gpu_model_runner\.py
-"""
-PATTERNS = {Source.WHEEL: _WHEEL, Source.SDIST: _SDIST}
+# Whatever a recipe's own pattern admits, nothing that an archive holds is written outside its
+# folder: no part of a name is "..", a drive or empty, and no name has a backslash.
+_SAFE = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*", re.ASCII)
+_PACKAGE = (r"__init__\.py", r"_version\.py")
+_WHEEL = (r"vllm-[\w.]+\.dist-info/(?:METADATA|RECORD)",)
+_SDIST = (r"pyproject\.toml", "PKG-INFO")
+
+
+@cache
+def pattern(source: Source) -> str:
+    """A regular expression for the names of the files that the tool reads: every recipe's."""
+    recipes = registry.every()
+    package = [*_PACKAGE, *(one for recipe in recipes for one in recipe.reads)]
+    names = [f"vllm/(?:{'|'.join(dict.fromkeys(package))})"]
+    if source is Source.WHEEL:
+        names += _WHEEL
+    else:
+        names += [*_SDIST, *(one for recipe in recipes for one in recipe.reads_tests)]
+    return "|".join(dict.fromkeys(names))
 
 
 def wanted(name: str, source: Source) -> bool:
     """Whether the tool reads the file of that name; POSIX, relative to the archive's root."""
-    return re.fullmatch(PATTERNS[source], name, re.VERBOSE | re.ASCII) is not None
+    return bool(_SAFE.fullmatch(name) and re.fullmatch(pattern(source), name, re.ASCII))

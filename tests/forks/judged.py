@@ -7,9 +7,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.checkout import Checkout
-from codemods.outcome import Plan, Verdict
-from codemods.plan import make_plan
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import Plan, Verdict
+from codemods.engine.planning import make_plan
 
 from . import oracle
 from .trees import Tree

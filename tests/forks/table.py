@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from codemods.outcome import Plan, Status
+from codemods.engine.plan import Plan, Status
 
 from . import oracle, trees
 from .judged import Judged, judged

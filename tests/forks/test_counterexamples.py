@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from codemods.outcome import Verdict
+from codemods.engine.plan import Verdict
 
 from . import oracle, trace, trees
 from .judged import Judged, judged

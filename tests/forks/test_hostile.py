@@ -25,7 +25,7 @@ VERBS = ("check", "diff", "apply")
 
 CALLER = """
 import io, json, sys
-from codemods.cli import main
+from codemods.cli.main import main
 
 ran = []
 for arguments in json.loads(sys.argv[1]):

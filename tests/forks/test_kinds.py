@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codemods.outcome import Reason
+from codemods.engine.plan import Reason
 
 from . import oracle, table, trees
 from .judged import Judged, judged

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from codemods import release
-from codemods.outcome import Verdict
+from codemods.engine.plan import Verdict
 
 from .judged import judged
 from .trees import BLOCK_TABLE, WARMUP, WORKER, Tree

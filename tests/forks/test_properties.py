@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from codemods.outcome import Verdict
+from codemods.engine.plan import Verdict
 
 from . import oracle, trace, trees
 from .judged import Judged, judged

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from codemods.outcome import Outcome, Verdict, verdict_of
+from codemods.engine import registry
+from codemods.engine.plan import Outcome, Verdict, verdict_of
 from codemods.release import UnreachableError
 from codemods.release.names import Source, wanted
+from tests.releases.trees import PINNED, new_releases, release_table
 
-from .trees import PINNED, new_releases, release_table
-
+RECIPE = registry.get(registry.DEFAULT)
 KNOWN = tuple(pinned.version for pinned in PINNED if pinned.source is Source.WHEEL)
 
 
@@ -54,7 +55,7 @@ def test_every_release_of_the_list_is_in_the_table() -> None:
 def test_expected_verdicts_follow_from_the_expected_edits() -> None:
     for pinned in PINNED:
         outcomes = [Outcome(one.edit, one.status, one.reason, "") for one in pinned.expected.edits]
-        assert verdict_of(outcomes) is pinned.expected.verdict
+        assert verdict_of(outcomes, RECIPE.means) is pinned.expected.verdict
 
 
 def test_later_releases_never_need_more_than_earlier_ones() -> None:

@@ -11,6 +11,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ class Ran:
     stderr: str
 
     @property
-    def json(self) -> dict[str, object]:
+    def json(self) -> dict[str, Any]:
         data = json.loads(self.stdout)
         assert isinstance(data, dict)
         return data
@@ -69,7 +70,7 @@ class Ran:
 
 def run(*argv: str | Path) -> Ran:
     """`vllm-codemods ARGV` in this process."""
-    from codemods.cli import main
+    from codemods.cli.main import main
 
     stdout, stderr = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
     with redirect_stdout(stdout), redirect_stderr(stderr):

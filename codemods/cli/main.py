@@ -1,0 +1,50 @@
+"""The command line: runs a verb and turns every end into an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from codemods.cli import streams, verbs
+from codemods.cli.exits import INTERRUPTED, NOTHING, USAGE, Stop
+from codemods.cli.options import parser
+from codemods.engine.checkout import UsageError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code is returned, also for wrong usage."""
+    streams.prepare()
+    code = _run(argv)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        streams.drop_stdout()
+    except OSError as error:
+        streams.log(f"standard output: {error.strerror or error}")
+        streams.drop_stdout()
+        return USAGE
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        options = parser(verbs.VERBS).parse_args(argv)
+        return int(options.run(options))
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else USAGE
+    except Stop as stop:
+        streams.log(*stop.lines)
+        return stop.code
+    except UsageError as error:
+        streams.log(str(error))
+        return USAGE
+    except KeyboardInterrupt:
+        streams.log("interrupted; nothing was written")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of a patch has had enough
+        streams.drop_stdout()
+        return NOTHING
+    except OSError as error:
+        streams.log(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        streams.drop_stdout()
+        return USAGE

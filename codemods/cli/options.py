@@ -1,0 +1,162 @@
+"""The command line's options, a group of them for each verb."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping
+
+from codemods.engine import registry
+from codemods.engine.plan import Verdict
+from codemods.output.table import NAME, version
+
+Verb = Callable[[argparse.Namespace], int]
+_DAY = 86_400.0
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for, which takes as long as parsing a file."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(f"{parser.prog} {version()}\n")
+        parser.exit()
+
+
+def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
+    """The command line as the README documents it; `run` has a function for each verb."""
+    top = argparse.ArgumentParser(
+        prog=NAME,
+        description="Make warm-up fixes in a vLLM tree, and prove them.",
+        epilog="Exit codes: 0 done or nothing to do, 1 would change or a proof fails, "
+        "2 usage, 3 refused, 4 a write failed and was undone.",
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    verbs = top.add_subparsers(metavar="VERB", required=True, prog=top.prog)
+
+    one = _verb(verbs, "check", run, "print what each edit would do, and why")
+    one.add_argument("--format", choices=("table", "markdown"), default="table")
+    _add_require(one)
+
+    one = _verb(verbs, "diff", run, "print the patch that apply would make")
+    _add_patch_options(one)
+    _add_require(one)
+
+    one = _verb(verbs, "apply", run, "rewrite the tree, all files or none")
+    one.add_argument("--dry-run", action="store_true", help="the same as diff")
+    one.add_argument(
+        "--allow-dirty", action="store_true", help="also files with uncommitted changes"
+    )
+    one.add_argument(
+        "--update-record",
+        action="store_true",
+        help="bring an installed package's RECORD up to date",
+    )
+    _add_patch_options(one)
+    _add_require(one)
+
+    one = _verb(
+        verbs,
+        "verify",
+        run,
+        "prove the rewrite of the tree, or the tree itself when it is fixed",
+        "Most proofs run code of the tree, in a process of their own with a time limit.",
+    )
+    one.add_argument(
+        "--target",
+        action="append",
+        type=_target,
+        metavar="ARCH",
+        help="compile for it, such as cuda:90 or hip:gfx942",
+    )
+    one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
+    one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
+    one.add_argument("--strict", action="store_true", help="a skipped proof fails")
+    one.add_argument("--verbose", action="store_true", help="print each proof's figures too")
+    one.add_argument(
+        "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="for each proof"
+    )
+    return top
+
+
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Mapping[str, Verb],
+    summary: str,
+    more: str = "",
+) -> argparse.ArgumentParser:
+    one = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}. {more}")
+    one.set_defaults(run=run[name])
+    one.add_argument(
+        "tree", nargs="?", type=_named, metavar="TREE", help="a folder that holds vLLM (.)"
+    )
+    one.add_argument(
+        "--release", metavar="X.Y.Z", help="that release's own sources, in place of TREE"
+    )
+    one.add_argument("--package", metavar="PATH", help="which package, where TREE holds several")
+    one.add_argument("--json", action="store_true", help="print JSON (schema 2)")
+    one.add_argument(
+        "--recipe",
+        action="append",
+        default=[],
+        choices=(*registry.names(), "all"),
+        metavar="NAME",
+        help=f"run this recipe (repeatable): {', '.join(registry.names())}, or all; "
+        f"without it {registry.DEFAULT}",
+    )
+    for option, text in (("--only", "make this edit alone"), ("--skip", "leave this edit out")):
+        one.add_argument(
+            option, action="append", default=[], metavar="EDIT", help=f"{text} (repeatable)"
+        )
+    one.add_argument(
+        "--replace",
+        action="store_true",
+        help="put the recipe's warm-up in the place of a known other form of it",
+    )
+    return one
+
+
+def _named(tree: str) -> str:
+    # An empty name would be the current folder: a script's variable that was never set.
+    if not tree:
+        raise argparse.ArgumentTypeError("an empty name")
+    return tree
+
+
+def _target(text: str) -> str:
+    if not re.fullmatch(r"cuda:\d+|hip:gfx\w+", text):
+        raise argparse.ArgumentTypeError(f"{text} is no target such as cuda:90 or hip:gfx942")
+    return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _DAY:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds up to {_DAY:.0f}")
+    return seconds
+
+
+def _add_patch_options(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--format", choices=("unified", "git", "dep3"), default="unified")
+    one.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write the patch to FILE, or a file for each recipe to DIR/",
+    )
+    one.add_argument("--author", metavar="'NAME <MAIL>'", help="of the mailbox (git, dep3)")
+    one.add_argument("--date", metavar="DATE", help="of the mailbox; SOURCE_DATE_EPOCH is obeyed")
+    one.add_argument("--subject", metavar="TEXT", help="of the mailbox")
+
+
+def _add_require(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--require",
+        metavar="VERDICT",
+        choices=[verdict.value for verdict in Verdict],
+        help="exit 1 when the tree's verdict is another, such as fixable",
+    )

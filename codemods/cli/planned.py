@@ -1,0 +1,74 @@
+"""From the command line's options to a plan."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from codemods.engine import registry
+from codemods.engine.checkout import AmbiguousPackage, Checkout, UsageError
+from codemods.engine.plan import Plan, Reason, Tree
+from codemods.engine.planning import make_plan, refused_plan, wanted
+from codemods.engine.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan and the checkout that it was made from."""
+
+    plan: Plan
+    checkout: Checkout
+
+
+def planned(options: argparse.Namespace) -> Planned:
+    """Find the package and decide every edit; raises UsageError."""
+    if options.tree is not None and options.release is not None:
+        raise UsageError("name a TREE or a --release, not both")
+    recipes = registry.chosen(options.recipe)
+    only, skip = frozenset(options.only), frozenset(options.skip)
+    _check_edits(recipes, only, skip)
+    root = _release(options.release) if options.release else Path(options.tree or ".")
+    try:
+        checkout = Checkout.find(root, options.package)
+    except AmbiguousPackage as error:
+        plan = refused_plan(
+            Tree(root, "."), recipes, Reason.AMBIGUOUS, str(error), only=only, skip=skip
+        )
+        return Planned(plan, Checkout(root, "."))
+    with _no_collection():
+        plan = make_plan(checkout, recipes, only=only, skip=skip, replace_known=options.replace)
+    return Planned(plan, checkout)
+
+
+def _check_edits(recipes: tuple[Recipe, ...], only: frozenset[str], skip: frozenset[str]) -> None:
+    known = dict.fromkeys(edit for recipe in recipes for edit in recipe.edits)
+    unknown = sorted((only | skip) - known.keys())
+    if unknown:
+        raise UsageError(f"there is no edit {unknown[0]}; the edits are {', '.join(known)}")
+    if not any(wanted(recipe, only, skip) for recipe in recipes):
+        raise UsageError("--only and --skip leave no edit to make")
+
+
+def _release(version: str) -> Path:
+    from codemods.release import ReleaseError, fetch
+
+    try:
+        return fetch(version)
+    except ReleaseError as error:
+        raise UsageError(str(error)) from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the collector: trees only grow while a plan is made, and it visits each again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

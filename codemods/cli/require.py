@@ -1,0 +1,26 @@
+"""`--require VERDICT`: a build step that fails once the tree needs it no longer."""
+
+from __future__ import annotations
+
+from codemods.engine.plan import Plan, Verdict
+
+_MEANING = {
+    Verdict.FIXABLE: "needs the fix",
+    Verdict.FIXED: "has the fix now",
+    Verdict.ALREADY_FIXED: "has the fix already",
+    Verdict.SUPERSEDED: "has upstream's own fix",
+    Verdict.NOT_AFFECTED: "does not have the bug",
+    Verdict.REFUSED: "was refused",
+}
+
+
+def unmet(plan: Plan, required: Verdict) -> str | None:
+    """One line for stderr, saying what to do, when the plan's verdict is another; else None."""
+    if plan.verdict is required:
+        return None
+    tree = plan.tree
+    name = f"vLLM {tree.version}" if tree.version else "the tree"
+    found = f"{name} in {tree.root} is {plan.verdict.value}, not {required.value}"
+    if required is Verdict.FIXABLE and plan.verdict is not Verdict.REFUSED:
+        return f"{found}: it {_MEANING[plan.verdict]}, so drop this step"
+    return f"{found}: it {_MEANING[plan.verdict]}"

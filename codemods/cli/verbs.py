@@ -1,0 +1,200 @@
+"""One function for each verb. They print and pick the exit code, and decide nothing.
+
+Modules that only one verb needs are imported by it, so that `check` starts fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codemods.cli import exits, streams
+from codemods.cli.exits import (
+    FAILED,
+    INTERRUPTED,
+    NOTHING,
+    REFUSED,
+    WOULD_CHANGE,
+    WRITE_FAILED,
+    Stop,
+)
+from codemods.cli.options import Verb
+from codemods.cli.planned import planned
+from codemods.engine.checkout import UsageError
+from codemods.engine.plan import Plan, Verdict
+from codemods.output.table import table
+
+if TYPE_CHECKING:
+    from codemods.prove.proof import Proof
+
+
+def check(options: argparse.Namespace) -> int:
+    """Print what each edit would do, and why."""
+    if options.json and options.format == "markdown":
+        raise UsageError("--json and --format markdown are two outputs: name one")
+    plan = planned(options).plan
+    if options.format == "markdown":
+        from codemods.output.markdown import markdown
+
+        streams.write(markdown(plan))
+    else:
+        _show(plan, options)
+    exits.raise_if_refused(plan)
+    exits.raise_if_unmet(plan, options)
+    return WOULD_CHANGE if plan.changes else NOTHING
+
+
+def diff(options: argparse.Namespace) -> int:
+    """Print the patch that apply would make, and only that, on stdout or into a file."""
+    plan = planned(options).plan
+    if options.json:
+        _show(plan, options)
+    else:
+        sys.stderr.write(
+            table(plan, width=streams.width(sys.stderr), colour=streams.colour(sys.stderr))
+        )
+    exits.raise_if_refused(plan)
+    exits.raise_if_unmet(plan, options)
+    exits.raise_if_unsound(plan)
+    if options.output and not plan.changes:
+        streams.log("there is nothing to change, so no patch is written")
+        return NOTHING
+    series = _patches(plan, options)
+    if options.output:
+        _write_patches(series, options.output)
+    elif not options.json:
+        from codemods.output.pager import show
+        from codemods.output.patch import mailbox
+
+        sys.stdout.flush()
+        show(plan, mailbox(series), sys.stdout.buffer)
+    return NOTHING
+
+
+def apply(options: argparse.Namespace) -> int:
+    """Rewrite the tree, all files or none."""
+    if options.dry_run:
+        return diff(options)
+    if options.release:
+        raise UsageError("apply rewrites a tree of yours: name it in place of --release")
+    if options.output or options.author or options.date or options.subject:
+        raise UsageError("apply writes no patch: -o and the mailbox's options need --dry-run")
+    from codemods.write import WriteFailed, remove_leftovers, write
+
+    plan = planned(options).plan
+    changes = plan.changes
+    if options.update_record:
+        from codemods.write.record import with_record
+
+        changes = with_record(plan)
+    if not plan.refusals:
+        exits.raise_if_unmet(plan, options)
+    exits.raise_if_unsound(plan)
+    if not plan.refusals:
+        remove_leftovers(plan.tree.root, plan.named_files)
+    if plan.refusals or not changes:
+        _show(plan, options)
+        exits.raise_if_refused(plan)
+        return NOTHING
+    if not options.allow_dirty:
+        exits.raise_if_dirty(plan.tree.root, changes)
+    try:
+        write(plan.tree.root, sorted(changes, key=lambda change: change.rank))
+        _show(plan.carried_out(), options, done=True)
+    except WriteFailed as error:
+        raise Stop(WRITE_FAILED, str(error)) from None
+    except KeyboardInterrupt:  # the write has come to a good end by then
+        raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
+    return NOTHING
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Prove the rewrite, a row for each proof."""
+    from codemods.prove.proof import Options, ProofStatus
+    from codemods.prove.rows import rows
+
+    found = planned(options)
+    plan = found.plan
+    exits.raise_if_refused(plan)
+    if plan.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED) and not plan.changes:
+        _show(plan, options, proofs=[])
+        streams.log("there is no rewrite to prove")
+        return NOTHING
+    wanted = Options(
+        targets=tuple(options.target or Options().targets),
+        mypy=options.mypy,
+        timeout=options.timeout,
+        gpu=options.gpu,
+    )
+    done: list[tuple[str | None, Proof]] = []
+    for subject, row in rows(plan, found.checkout, wanted):
+        streams.progress(row.name)
+        proof = row.prove(subject, wanted)
+        streams.progress(None)
+        done.append((subject.recipe.recipe if subject.recipe else None, proof))
+        if not options.json:
+            from codemods.output.proofs import proof_lines
+
+            streams.write(
+                proof_lines(proof, width=streams.width(sys.stdout), verbose=options.verbose)
+            )
+            sys.stdout.flush()
+    if options.json:
+        from codemods.output.proofs import proof_document
+
+        _show(plan, options, proofs=[proof_document(recipe, proof) for recipe, proof in done])
+    failing = {ProofStatus.FAIL, *([ProofStatus.SKIPPED] if options.strict else [])}
+    return FAILED if any(proof.status in failing for _, proof in done) else NOTHING
+
+
+VERBS: Mapping[str, Verb] = {"check": check, "diff": diff, "apply": apply, "verify": verify}
+
+
+def _show(plan: Plan, options: argparse.Namespace, *, done: bool = False, **more: Any) -> None:
+    if options.json:
+        from codemods.output.document import as_json
+
+        streams.write(as_json(plan, **more))
+    else:
+        out = sys.stdout
+        streams.write(table(plan, width=streams.width(out), colour=streams.colour(out), done=done))
+
+
+def _patches(plan: Plan, options: argparse.Namespace) -> tuple[tuple[str, bytes], ...]:
+    from codemods.output import patch
+
+    try:
+        if options.format == "unified":
+            return (("changes.patch", patch.unified(plan)),)
+        from codemods.output.mail import mail_for
+
+        mail = mail_for(plan, author=options.author, date=options.date, subject=options.subject)
+        return patch.mails(plan, mail, dep3=options.format == "dep3")
+    except patch.DoesNotLand as error:
+        raise Stop(REFUSED, str(error)) from None
+
+
+def _write_patches(series: tuple[tuple[str, bytes], ...], output: str) -> None:
+    from codemods.output.patch import mailbox
+
+    into = Path(output)
+    files = [(into, mailbox(series))]
+    if output.endswith("/") or into.is_dir():
+        files = [(into / name, mail) for name, mail in series]
+    try:
+        if output.endswith("/"):
+            into.mkdir(exist_ok=True)
+        for path, data in files:
+            path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{error.filename or output}: {error.strerror}") from None
+
+
+def _written(plan: Plan) -> str:
+    done = all(
+        (plan.tree.root / change.path).read_bytes() == change.after for change in plan.changes
+    )
+    return "every file is rewritten" if done else "nothing was written"

@@ -1,0 +1,108 @@
+"""A parsed file of the checkout: what the edits look at and change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import libcst as cst
+
+from codemods.engine.checkout import Checkout, UnreadableFile
+from codemods.engine.plan import Outcome, Reason, Status
+from codemods.transforms import source
+
+
+class Refusal(Exception):
+    """An edit that the tool cannot show to be right; it becomes the edit's outcome."""
+
+    def __init__(
+        self, reason: Reason, detail: str, file: str | None = None, line: int | None = None
+    ) -> None:
+        self.reason = reason
+        self.detail = detail
+        self.file = file
+        self.line = line
+        super().__init__(detail)
+
+    def outcome(self, edit: str) -> Outcome:
+        return Outcome(edit, Status.REFUSED, self.reason, self.detail, self.file, self.line)
+
+
+@dataclass(frozen=True)
+class Edited:
+    """What an edit came to: its outcome and, where it changes a file, the new module.
+
+    `marker` is text whose line the outcome points at; where it is empty, the first changed line.
+    """
+
+    outcome: Outcome
+    module: cst.Module | None = None
+    marker: str = ""
+
+    def outcome_on_its_line(self, before: bytes, after: bytes) -> Outcome:
+        """The outcome with the line, in `after`, on which the edit's own code starts."""
+        lines = after.splitlines()
+        if self.marker:
+            line = after[: after.rindex(self.marker.encode())].count(b"\n")
+            while line and lines[line - 1].startswith(b"@"):
+                line -= 1
+        else:
+            pairs = zip(before.splitlines(), lines, strict=False)
+            line = next((i for i, (old, new) in enumerate(pairs) if old != new), 0)
+        return replace(self.outcome, line=line + 1)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file's name relative to the tree's root, its bytes, and its module once it is asked for."""
+
+    name: str
+    data: bytes
+
+    @cached_property
+    def module(self) -> cst.Module:
+        try:
+            return source.parse(self.data)
+        except source.UnparsableSource as error:
+            raise Refusal(
+                Reason.UNPARSABLE, f"cannot be parsed: {error}", self.name, error.line
+            ) from None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The checkout's files, each read and parsed once."""
+
+    checkout: Checkout
+    _known: dict[str, SourceFile | None] = field(default_factory=dict)
+
+    def read(self, relative: str) -> SourceFile | None:
+        """None where there is no such file; raises Refusal where it cannot be read."""
+        name = self.checkout.name(relative)
+        if name not in self._known:
+            try:
+                data = self.checkout.read(relative)
+            except UnreadableFile as error:
+                raise Refusal(Reason.UNREADABLE, f"cannot be read: {error.why}", name) from None
+            self._known[name] = None if data is None else SourceFile(name, data)
+        return self._known[name]
+
+    def module(self, file: SourceFile, dotted: str) -> SourceFile | None:
+        """The package's own file behind a module's name, relative to `file` when it has dots."""
+        stem = self._stem(file, dotted)
+        if stem is None:
+            return None
+        return self.read(f"{stem}.py") or self.read(f"{stem}/__init__.py")
+
+    def _stem(self, file: SourceFile, dotted: str) -> str | None:
+        """A module's path in the package, without its ending; None for other packages' modules."""
+        if dotted.startswith("."):
+            level = len(dotted) - len(dotted.lstrip("."))
+            package = self.checkout.package if self.checkout.package != "." else ""
+            parts = file.name.removeprefix(f"{package}/" if package else "").split("/")[:-level]
+            rest = dotted.lstrip(".")
+            return "/".join([*parts, *filter(None, rest.split("."))])
+        first, _, rest = dotted.partition(".")
+        if first != self.checkout.package_name or not rest:
+            return None
+        return rest.replace(".", "/")

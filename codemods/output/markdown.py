@@ -1,0 +1,72 @@
+"""A plan as Markdown, for the summary of a CI job: a table of the edits, and the diff folded away.
+
+Dialect: https://github.github.com/gfm/. GitHub shows at most 1 MiB of summary per step.
+"""
+
+from __future__ import annotations
+
+import re
+
+from codemods.engine.plan import Outcome, Plan, RecipePlan, Verdict
+from codemods.output.patch import unified
+from codemods.output.table import where
+
+_LARGEST_DIFF = 500_000  # bytes
+
+
+def markdown(plan: Plan) -> str:
+    """For each recipe a heading, its reason and a row per edit; then the diff when there is one."""
+    text = "\n".join(_recipe(plan, one) for one in plan.recipes)
+    return text if plan.verdict is Verdict.REFUSED else text + _diff(plan)
+
+
+def _recipe(plan: Plan, one: RecipePlan) -> str:
+    tree = plan.tree
+    facts = [f"vLLM {_text(tree.version)}"] if tree.version else []
+    facts += [f"commit `{tree.commit[:12]}`"] if tree.commit else []
+    about = f" ({', '.join(facts)})" if facts else ""
+    parts = [
+        f"## {_text(one.about.title)}: {one.verdict.value}\n",
+        f"{_text(one.why)}{about}\n",
+        "| edit | where | status | reason | detail |\n|---|---|---|---|---|",
+        *(_row(outcome, one.why) for outcome in one.outcomes),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _row(outcome: Outcome, why: str) -> str:
+    detail = "" if outcome.detail == why else outcome.detail
+    cells = (
+        outcome.edit,
+        where(outcome),
+        outcome.status.value,
+        outcome.reason.value,
+        detail,
+    )
+    return "| " + " | ".join(_text(cell) for cell in cells) + " |"
+
+
+def _diff(plan: Plan) -> str:
+    diff = unified(plan)
+    if not diff:
+        return ""
+    shown = diff[:_LARGEST_DIFF].decode("utf-8", "replace")
+    if len(diff) > _LARGEST_DIFF:
+        shown = shown[: shown.rindex("\n") + 1] + "(the rest is left out)\n"
+    fence = _fence(shown)
+    count = len([change for change in plan.changes if change.before != change.after])
+    summary = f"The change, in {count} file{'' if count == 1 else 's'}"
+    return f"\n<details><summary>{summary}</summary>\n\n{fence}diff\n{shown}{fence}\n\n</details>\n"
+
+
+def _fence(text: str) -> str:
+    """Longer than any run of backticks inside, so that the text cannot end the block."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+def _text(cell: str) -> str:
+    """A table's cell that shows `cell` as it is: no markup, no HTML, one line, valid UTF-8."""
+    cell = cell.encode("utf-8", "backslashreplace").decode()
+    escaped = re.sub(r"([\\`*_{}\[\]<>|~#&])", r"\\\1", cell)
+    return " ".join(escaped.split())

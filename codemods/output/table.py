@@ -1,0 +1,144 @@
+"""A plan as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from codemods.engine.plan import Outcome, Plan, RecipePlan, Status
+
+NAME = "vllm-codemods"
+NARROWEST = 40  # columns; a terminal that says it has fewer is taken for one of these
+_HEADER = ("edit", "status", "reason", "where", "detail")
+_COLOURS = {
+    Status.EDIT: "\033[32m",
+    Status.PRESENT: "\033[36m",
+    Status.NOT_NEEDED: "\033[2m",
+    Status.REFUSED: "\033[31m",
+}
+_RESET = "\033[0m"
+
+
+def version() -> str:
+    """The installed distribution's version, "unknown" when it runs uninstalled."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(NAME)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def printable(text: str) -> str:
+    """The text in one line, what a terminal would act on written as Python escapes it."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
+def table(plan: Plan, *, width: int | None = None, colour: bool = False, done: bool = False) -> str:
+    """The tree's verdict, then each recipe's with its reason and a line for each edit.
+
+    `width` is the terminal's in columns, None for as wide as it takes; where a line for each edit
+    does not fit, an edit gets several. `done` says that the changes were made.
+    """
+    width = None if width is None else max(width, NARROWEST)
+    lines = [f"{tree_name(plan)}: {plan.verdict.value}"]
+    for one in plan.recipes:
+        lines += _recipe(one, width, colour)
+    lines += _count(plan, done)
+    return "\n".join(lines) + "\n"
+
+
+def tree_name(plan: Plan) -> str:
+    """The tree in words: `vLLM 0.21.0 in vllm`, with the commit where it is known."""
+    package = plan.tree.package
+    name = package if package != "." else plan.tree.root.resolve().name
+    known = [plan.tree.version, plan.tree.commit and plan.tree.commit[:12]]
+    return printable(" ".join(["vLLM", *filter(None, known), f"in {name}"]))
+
+
+def where(outcome: Outcome) -> str:
+    """`FILE:LINE`, or as much of it as is known."""
+    if outcome.file is None:
+        return ""
+    return outcome.file if outcome.line is None else f"{outcome.file}:{outcome.line}"
+
+
+def refusal_lines(plan: Plan) -> list[str]:
+    """A line for each refusal: where, which edits, why and what to do; the same is said once."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for outcome in plan.refusals:
+        key = (where(outcome), outcome.reason.value, outcome.detail)
+        found.setdefault(key, []).append(outcome.edit)
+    return [
+        f"{f'{place}: ' if place else ''}{', '.join(dict.fromkeys(edits))} refused "
+        f"({reason}): {detail}"
+        for (place, reason, detail), edits in found.items()
+    ]
+
+
+def _recipe(plan: RecipePlan, width: int | None, colour: bool) -> Iterator[str]:
+    yield f"{plan.recipe}: {plan.verdict.value}"
+    if plan.why:
+        yield from _wrapped(printable(plan.why), width, "  ")
+    alike = _alike(plan.outcomes)
+    rows = [_row(outcomes, plan.why) for outcomes in alike]
+    widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
+    fits = width is None or 2 * len(_HEADER) + sum(widths) <= width
+    if fits:
+        yield _line(_HEADER, widths)
+    for row, outcomes in zip(rows, alike, strict=True):
+        paint = _COLOURS[outcomes[0].status] if colour else ""
+        yield from [_line(row, widths, paint)] if fits else _stacked(row, width, paint)
+
+
+def _alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """The outcomes, those that differ in the edit's name alone together."""
+    found: dict[Outcome, list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(replace(outcome, edit=""), []).append(outcome)
+    return list(found.values())
+
+
+def _row(outcomes: list[Outcome], why: str) -> tuple[str, ...]:
+    outcome = outcomes[0]
+    return (
+        ", ".join(one.edit for one in outcomes),
+        outcome.status.value,
+        outcome.reason.value,
+        printable(where(outcome)) or "-",
+        "" if outcome.detail == why else printable(outcome.detail),
+    )
+
+
+def _line(row: tuple[str, ...], widths: list[int], paint: str = "") -> str:
+    cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+    cells[1] = _painted(cells[1], paint)
+    return f"  {'  '.join(cells)}".rstrip()
+
+
+def _stacked(row: tuple[str, ...], width: int | None, paint: str) -> Iterator[str]:
+    edit, status, reason, place, detail = row
+    yield f"  {edit}: {_painted(status, paint)} ({reason})"
+    for text in (place if place != "-" else "", detail):
+        yield from _wrapped(text, width, "    ")
+
+
+def _wrapped(text: str, width: int | None, indent: str) -> list[str]:
+    if width is None:
+        return [indent + text]
+    import textwrap  # only a terminal needs it
+
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def _painted(text: str, paint: str) -> str:
+    return f"{paint}{text}{_RESET}" if paint else text
+
+
+def _count(plan: Plan, done: bool) -> Iterator[str]:
+    count = len(plan.changes)
+    if count:
+        files = f"{count} file{'s' if count > 1 else ''}"
+        yield f"{files} rewritten" if done else f"{files} would change"

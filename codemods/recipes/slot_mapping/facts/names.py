@@ -1,0 +1,9 @@
+"""What vLLM calls the things that the recipe looks at."""
+
+from __future__ import annotations
+
+BLOCK_TABLE = "v1/worker/block_table.py"
+BLOCK_TABLE_CLASS = "BlockTable"
+METHOD = "compute_slot_mapping"
+# `max_num_tokens` stays specialised: it is fixed for an engine's life, and that helps.
+PARAMETER = "num_tokens"

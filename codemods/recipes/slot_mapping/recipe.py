@@ -1,0 +1,239 @@
+"""The slot-mapping recipe: compiles the V1 slot-mapping kernel before the first request."""
+
+from __future__ import annotations
+
+import re
+
+from codemods.engine.checkout import WORKER, Checkout
+from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
+from codemods.engine.recipe import Recipe, Run
+from codemods.engine.sources import Refusal, SourceFile, Sources
+from codemods.recipes.slot_mapping.edits import unit_tests, warmup
+from codemods.recipes.slot_mapping.facts import unlaunched
+from codemods.recipes.slot_mapping.facts.block_tables import Tables
+from codemods.recipes.slot_mapping.facts.names import (
+    BLOCK_TABLE,
+    BLOCK_TABLE_CLASS,
+    METHOD,
+    PARAMETER,
+)
+from codemods.recipes.warm_up import edit_names as edits
+from codemods.recipes.warm_up import kernel, module, test_module, worker
+from codemods.recipes.warm_up.launches import Launches, find
+from codemods.recipes.warm_up.method import find_method
+from codemods.transforms import names
+from codemods.transforms.do_not_specialize import parameters
+
+CALL = worker.Call(warmup.FUNCTION, "the slot mapping kernel")
+
+
+def decide(run: Run) -> None:
+    """Decide the four edits, from the kernels that BlockTable.compute_slot_mapping launches."""
+    sources = run.sources
+    launches, block_table = _launches(sources)
+    nothing = _nothing_to_do(launches, block_table)
+    if nothing is not None or block_table is None:
+        reason, run.why = nothing or (Reason.NO_KERNEL, "")
+        file = block_table.name if block_table else None
+        run.every_edit(Status.NOT_NEEDED, reason, run.why, file)
+        return
+    with run.edit(edits.KERNEL, launches.kernels[0].file.name):
+        _kernel(run, launches)
+    with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
+        _warmup(run, block_table, launches)
+    with run.edit(edits.WORKER, sources.checkout.name(WORKER)):
+        _worker(run)
+    with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
+        _unit_tests(run, block_table, launches)
+    run.why = _why(run)
+
+
+def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
+    block_table = sources.read(BLOCK_TABLE)
+    if block_table is None:
+        return Launches(()), None
+    launches = find(sources, block_table, BLOCK_TABLE_CLASS, METHOD)
+    unlaunched.refuse_two_classes(launches)
+    if not launches.kernels and not launches.kernel_class:
+        unlaunched.refuse(launches, block_table, sources.checkout)
+    return launches, block_table
+
+
+def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[Reason, str] | None:
+    if block_table is None:
+        return Reason.NO_KERNEL, "the worker has no block table module beside it"
+    if launches.kernel_class is not None:
+        return (
+            Reason.SUPERSEDED_UPSTREAM,
+            f"{launches.kernel_class} registers its compile keys for warm-up (vLLM 0.29 and later)",
+        )
+    if not launches.kernels:
+        return (
+            Reason.NO_KERNEL,
+            "BlockTable.compute_slot_mapping launches no Triton kernel",
+        )
+    return None
+
+
+def _kernel(run: Run, launches: Launches) -> None:
+    files = {one.file.name: one.file for one in launches.kernels}
+    for name, edited in kernel.edit(launches.kernels, PARAMETER, launches.unresolved).items():
+        run.take(edited, files.get(name))
+
+
+def _warmup(run: Run, block_table: SourceFile, launches: Launches) -> None:
+    sources = run.sources
+    elsewhere = _called_from_elsewhere(sources)
+    if elsewhere is not None:
+        run.add(elsewhere)
+        return
+    _refuse_renamed_tables(sources)
+    file = sources.read(module.MODULE)
+    name = sources.checkout.name(module.MODULE)
+    tables = Tables.of(sources, block_table)
+    edited = warmup.edit(name, file, tables, len(launches.kernels) > 1)
+    run.take(edited, file)
+
+
+_TABLES_OF_THE_BATCH = re.compile(rb"\.block_table\b")
+
+
+def _refuse_renamed_tables(sources: Sources) -> None:
+    """Refuse a runner that nowhere has its tables under upstream's name; it is not parsed."""
+    runner = sources.read("v1/worker/gpu_model_runner.py")
+    if runner is not None and not _TABLES_OF_THE_BATCH.search(runner.data):
+        raise Refusal(
+            Reason.SIGNATURE_CHANGED,
+            "expected the runner to have its tables as input_batch.block_table, found no such "
+            "attribute; the warm-up has to be written for this tree",
+            runner.name,
+        )
+
+
+def _called_from_elsewhere(sources: Sources) -> Outcome | None:
+    """The outcome where the worker calls our function out of another module than ours."""
+    file = sources.read(WORKER)
+    if file is None or warmup.FUNCTION.encode() not in file.data:
+        return None
+    try:
+        home = worker.imported_from(file, warmup.FUNCTION)
+    except Refusal:
+        return None
+    if home is None or f".{home}".endswith(f".{worker.WARMUP_MODULE}"):
+        return None
+    return Outcome(
+        edits.WARMUP,
+        Status.PRESENT,
+        Reason.ALREADY_PRESENT,
+        f"the worker takes {warmup.FUNCTION} from {home}",
+        file.name,
+    )
+
+
+def _worker(run: Run) -> None:
+    sources = run.sources
+    file = sources.read(WORKER)
+    if file is None:
+        raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
+    there = run.in_force(edits.WARMUP) or _defines_function(sources)
+    run.take(worker.edit(file, CALL, there), file)
+
+
+def _defines_function(sources: Sources) -> bool:
+    file = sources.read(module.MODULE)
+    return file is not None and bool(names.functions(file.module, warmup.FUNCTION))
+
+
+def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
+    sources = run.sources
+    file = test_module.find(sources)
+    if file is not None and _has_other_warmup(run, block_table):
+        run.add(
+            Outcome(
+                edits.UNIT_TESTS,
+                Status.NOT_NEEDED,
+                Reason.ALREADY_PRESENT,
+                "the tree's warm-up is not the one that these tests are for",
+                file.name,
+            )
+        )
+        return
+    covered = (
+        [
+            (_module_name(sources.checkout, one.file.name), one.name)
+            for one in launches.kernels
+            if names.functions(one.file.module, one.name)
+            and any(p.name.value == PARAMETER for p in parameters(one.definitions[0]))
+        ]
+        if run.in_force(edits.KERNEL)
+        else []
+    )
+    edited = unit_tests.edit(
+        file,
+        sources.checkout.package_name,
+        covered,
+        warmup=run.in_force(edits.WARMUP),
+        worker=_worker_method(sources) if run.in_force(edits.WORKER) else None,
+    )
+    run.take(edited, file)
+
+
+def _has_other_warmup(run: Run, block_table: SourceFile) -> bool:
+    if not run.is_present(edits.WARMUP):
+        return False
+    sources = run.sources
+    file = sources.read(module.MODULE)
+    return file is None or not warmup.is_ours(file, Tables.of(sources, block_table))
+
+
+def _worker_method(sources: Sources) -> str | None:
+    file = sources.read(WORKER)
+    if file is None:
+        return None
+    method = find_method(file)
+    return f"{method.owner.name.value}.{method.function.name.value}"
+
+
+def _module_name(checkout: Checkout, name: str) -> str:
+    inside = name if checkout.package == "." else name.removeprefix(f"{checkout.package}/")
+    return inside.removesuffix(".py").replace("/", ".")
+
+
+def _why(run: Run) -> str:
+    if run.changes():
+        return (
+            "The V1 runner's dummy runs never call BlockTable.compute_slot_mapping, so its Triton "
+            "kernel is compiled while the first requests wait for it."
+        )
+    return "The kernel is compiled before the first request."
+
+
+RECIPE = Recipe(
+    name="slot-mapping",
+    about=About(
+        title="Slot-mapping warm-up",
+        subject="Warm up the V1 slot-mapping kernel before the first request",
+        origin="https://github.com/vllm-project/vllm/pull/42165",
+    ),
+    edits=edits.REPORTED,
+    writes=edits.WRITTEN,
+    means={
+        Reason.SUPERSEDED_UPSTREAM: Verdict.SUPERSEDED,
+        Reason.NO_KERNEL: Verdict.NOT_AFFECTED,
+    },
+    reads=(
+        r"(?:\w+/)*jit_monitor\.py",
+        r"model_executor/warmup/\w+\.py",
+        r"triton_utils/\w+\.py",
+        r"utils/(?:__init__|math_utils)\.py",
+        r"v1/utils\.py",
+        r"v1/attention/backends/utils\.py",
+        r"v1/worker/\w+\.py",
+        r"v1/worker/gpu/(?:__init__|block_table|warmup)\.py",
+    ),
+    reads_tests=(
+        r"tests/(?:v1/(?:worker/)?)?(?:__init__|conftest)\.py",
+        r"tests/v1/worker/test_gpu_model_runner\.py",
+    ),
+    decide=decide,
+)

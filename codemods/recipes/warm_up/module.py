@@ -1,0 +1,82 @@
+"""The `warmup` edit: appends a recipe's function to the GPU worker's warm-up module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from codemods.engine.plan import Outcome, Reason, Status
+from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.recipes.warm_up import edit_names
+from codemods.transforms import names
+from codemods.transforms.extend_import import with_from_import
+from codemods.transforms.statements import append, line_of
+
+MODULE = "v1/worker/gpu/warmup.py"
+
+
+def required(warmup: SourceFile | None, name: str, function: str) -> SourceFile:
+    """The warm-up module; raises Refusal where there is none at `name`, relative to the root."""
+    if warmup is None:
+        raise Refusal(
+            Reason.NO_WARMUP_MODULE,
+            f"there is no {MODULE} to put {function} into; expected the module that holds "
+            "warmup_kernels; add it, or take the kernel edit alone with --only kernel",
+            name,
+        )
+    return warmup
+
+
+def present(warmup: SourceFile, function: str) -> Edited | None:
+    """The outcome where the module has the function, None where it has not."""
+    found = names.functions(warmup.module, function)
+    if not found:
+        return None
+    return Edited(
+        Outcome(
+            edit_names.WARMUP,
+            Status.PRESENT,
+            Reason.ALREADY_PRESENT,
+            f"{function} is there",
+            warmup.name,
+            line_of(warmup.module, found[0]),
+        )
+    )
+
+
+def add(warmup: SourceFile, function: str, text: str, detail: str) -> Edited:
+    """Append the function's `text`, which uses `torch` and `Any`; raises Refusal without torch.
+
+    `detail` follows the function's name in the outcome.
+    """
+    changed = append(_with_imports(warmup.module, warmup.name), text)
+    outcome = Outcome(
+        edit_names.WARMUP, Status.EDIT, Reason.ADDED, f"{function} {detail}", warmup.name
+    )
+    return Edited(outcome, changed, marker=f"def {function}(")
+
+
+def has_text(warmup: SourceFile, function: str, texts: Iterable[str]) -> bool:
+    """Whether the module's function is, to the letter, one that this tool inserts."""
+    found = names.functions(warmup.module, function)
+    if len(found) != 1:
+        return False
+    code = warmup.module.code_for_node(found[0].with_changes(leading_lines=[])).strip()
+    return any(code.splitlines() == text.strip().splitlines() for text in texts)
+
+
+def _with_imports(module: cst.Module, name: str) -> cst.Module:
+    """The module with `torch` and `Any` bound; refuses one that has no torch."""
+    at_run_time = [one for one in module.body if not _for_the_type_checker(one)]
+    bound = {one.local for one in names.imports(module.with_changes(body=at_run_time))}
+    if "torch" not in bound:
+        raise Refusal(Reason.NO_ANCHOR, "expected `import torch` in the warm-up module", name, 1)
+    if "Any" in bound:
+        return module
+    return with_from_import(module, "typing", "Any")
+
+
+def _for_the_type_checker(statement: cst.BaseStatement) -> bool:
+    path = names.dotted(statement.test) if isinstance(statement, cst.If) else None
+    return path is not None and path.split(".")[-1] == "TYPE_CHECKING"

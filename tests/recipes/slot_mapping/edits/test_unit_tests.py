@@ -1,0 +1,216 @@
+"""The unit-tests edit: what is appended to vLLM's own tests, and that it passes there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codemods.engine import registry
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import Reason, Status
+from codemods.engine.planning import make_plan
+from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.recipes.slot_mapping.edits import unit_tests
+from tests.forks import trees
+from tests.rewriting import Rewrite, leaves_alone, rewrites
+
+KERNELS = [("v1.worker.block_table", "_slots_kernel")]
+METHOD = "Worker.compile_or_warm_up_model"
+TESTS = "tests/v1/worker/test_gpu_model_runner.py"
+MODULE = "import pytest\n\n\ndef test_something():\n    assert pytest\n"
+
+
+def edit(
+    data: bytes,
+    kernels: list[tuple[str, str]] | None = None,
+    *,
+    warmup: bool = True,
+    worker: str | None = METHOD,
+    package: str = "vllm",
+) -> Edited:
+    found = KERNELS if kernels is None else kernels
+    return unit_tests.edit(SourceFile(TESTS, data), package, found, warmup=warmup, worker=worker)
+
+
+def rewrite(data: bytes) -> bytes:
+    module = edit(data).module
+    return data if module is None else module.bytes
+
+
+def added(edited: Edited) -> str:
+    assert edited.module is not None
+    return edited.module.code.removeprefix(MODULE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda data: data, id="plain"),
+        pytest.param(lambda data: data.replace(b"\n", b"\r\n"), id="CRLF"),
+        pytest.param(lambda data: b"\xef\xbb\xbf" + data, id="BOM"),
+        pytest.param(lambda data: data + b"# \xc3\xa9\n", id="comment at the end"),
+        pytest.param(lambda data: data.rstrip(), id="no last line end"),
+    ],
+)
+def test_the_tests_are_put_at_the_end(change: object) -> None:
+    assert callable(change)
+    was = change(MODULE.encode())
+    now = rewrite(was)
+    assert now.startswith(was)
+    typed: Rewrite = rewrite
+    rewrites(typed, was, now)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "warmup", "worker", "count"),
+    [
+        (KERNELS, True, METHOD, 5),
+        (KERNELS, False, None, 1),
+        ([], True, None, 3),
+        ([], True, METHOD, 4),
+        ([("a", "x"), ("a", "y"), ("b", "z")], False, None, 2),
+    ],
+)
+def test_each_edit_has_its_tests(
+    kernels: list[tuple[str, str]], warmup: bool, worker: str | None, count: int
+) -> None:
+    edited = edit(MODULE.encode(), kernels, warmup=warmup, worker=worker)
+    assert added(edited).count("\ndef test_") == count
+    assert edited.outcome.detail.startswith(f"{count} test")
+    assert ("num_tokens" in added(edited)) == bool(kernels)
+    assert ("getsource" in added(edited)) == bool(worker)
+
+
+@pytest.mark.parametrize("package", ["vllm", "acme_vllm", "a.deeper.vllm" + "x" * 60])
+def test_the_package_is_imported_by_its_own_name(package: str) -> None:
+    edited = edit(MODULE.encode(), [("m", f"_{letter * 30}") for letter in "abc"], package=package)
+    assert f"from {package}.v1.worker.gpu.warmup import" in added(edited)
+    assert max(map(len, added(edited).splitlines())) <= max(88, len(package) + 50)
+
+
+def test_no_import_is_added_at_the_top() -> None:
+    assert not [
+        line
+        for line in added(edit(MODULE.encode())).splitlines()
+        if line[:6] in ("import", "from v")
+    ]
+
+
+def test_a_module_that_tests_the_function_is_left_alone() -> None:
+    data = f"{MODULE}\n\ndef test_other():\n    from vllm import warmup_v1_slot_mapping_kernel\n"
+    leaves_alone(rewrite, data)
+    one = edit(data.encode()).outcome
+    assert (one.status, one.reason, one.line) == (Status.PRESENT, Reason.ALREADY_PRESENT, 9)
+
+
+def test_a_tree_without_the_module_needs_nothing() -> None:
+    one = unit_tests.edit(None, "vllm", KERNELS, warmup=True, worker=METHOD).outcome
+    assert (one.status, one.reason) == (Status.NOT_NEEDED, Reason.NO_TEST_MODULE)
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    data = f"{MODULE}\n\ndef _slot_mapping_tables():\n    pass\n"
+    with pytest.raises(Refusal) as caught:
+        edit(data.encode())
+    assert caught.value.reason is Reason.AMBIGUOUS
+    assert caught.value.line == 8
+
+
+def test_tests_for_nothing_are_refused() -> None:
+    with pytest.raises(Refusal) as caught:
+        edit(MODULE.encode(), [], warmup=False, worker=None)
+    assert caught.value.reason is Reason.NO_ANCHOR
+
+
+def fixed(root: Path, fork: str, skip: frozenset[str] = frozenset()) -> Path:
+    """A fork's tree with a test module, rewritten."""
+    tree = trees.fork(fork).tree
+    tree.changed({TESTS: MODULE.encode()}).write_to(root)
+    plan = make_plan(Checkout.find(root), registry.chosen(()), skip=skip)
+    assert plan.changes, plan.outcomes
+    for change in plan.changes:
+        (root / change.path).write_bytes(change.after)
+    return root
+
+
+def run_tests(root: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("TRITON_INTERPRET", None)
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(root),
+            TESTS,
+        ],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "fork",
+    ["00-monitor-in-utils", "00-work-in-private-method", "20-several-launches-dirty-rows-renamed"],
+)
+def test_the_tests_pass_on_the_fixed_tree(fork: str, tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="needs the verify extra")
+    ran = run_tests(fixed(tmp_path, fork))
+    assert ran.returncode == 0, ran.stdout
+    assert "6 passed" in ran.stdout
+
+
+def test_the_tests_fail_where_an_edit_is_undone(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="needs the verify extra")
+    root = fixed(tmp_path, "00-monitor-in-triton-utils")
+    table, worker = (root / "vllm" / name for name in (trees.BLOCK_TABLE, trees.WORKER))
+    table.write_text(table.read_text().replace('(do_not_specialize=["num_tokens"])', ""))
+    worker.write_text(
+        worker.read_text().replace("warmup_v1_slot_mapping_kernel(self", "print(self")
+    )
+    warm = root / "vllm" / trees.WARMUP
+    warm.write_text(warm.read_text().replace("    finally:\n", "    finally:\n        return\n"))
+    ran = run_tests(root)
+    failed = [
+        line.split("::")[1].split(" ")[0] for line in ran.stdout.splitlines() if "FAILED" in line
+    ]
+    assert sorted(failed) == [
+        "test_slot_mapping_kernels_leave_num_tokens_unspecialized",
+        "test_slot_mapping_warmup_clears_the_row_when_the_launch_raises",
+        "test_slot_mapping_warmup_launches_on_a_borrowed_row",
+        "test_worker_warms_slot_mapping_up_before_the_jit_monitor",
+    ], ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("above", "passes"),
+    [
+        ("# Before activate_jit_monitor().", True),
+        ("'''Text\nin the first column: activate_jit_monitor()'''", True),
+        ("activate_jit_monitor()", False),
+        ("self.jit_monitor.activate()", False),
+    ],
+)
+def test_only_a_call_of_the_monitor_above_fails_the_workers_test(
+    above: str, passes: bool, tmp_path: Path
+) -> None:
+    pytest.importorskip("triton", reason="needs the verify extra")
+    root = fixed(tmp_path, "00-monitor-in-triton-utils")
+    worker = root / "vllm" / trees.WORKER
+    guard = "        if not self.use_v2_model_runner:\n            # V1"
+    was = worker.read_text()
+    assert was.count(guard) == 1
+    worker.write_text(was.replace(guard, f"        {above}\n{guard}"))
+    failed = [line for line in run_tests(root).stdout.splitlines() if "FAILED" in line]
+    assert ["test_worker_warms_slot_mapping_up" in line for line in failed] == [True] * (not passes)
