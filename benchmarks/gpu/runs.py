@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,19 @@ class Machine:
     models: Path
     gpus: int = 1
     python: str = sys.executable
+    started: list[Server] = field(default_factory=list)
 
     def start(self, job: Job, number: int) -> Server:
         work = self.work / job.name.replace("/", "-")
         shutil.rmtree(work, ignore_errors=True)
-        return Server(
-            job.tree, job.case, work, self.models, self.share(job.case.gpus, number), self.python
-        )
+        gpus = self.share(job.case.gpus, number)
+        server = Server(job.tree, job.case, work, self.models, gpus, self.python)
+        self.started.append(server)
+        return server
+
+    def stop_all(self) -> None:
+        for server in self.started:
+            server.stop()
 
     def share(self, wanted: int, number: int) -> Sequence[int]:
         """GPUs for the `number`th server: the next `wanted` of them, round and round."""

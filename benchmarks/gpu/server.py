@@ -134,6 +134,7 @@ class Server:
         self.log = work / "log"
         self.started = time.monotonic()
         self.start_s: float | None = None
+        self.stopped = False
         visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -280,7 +281,10 @@ class Server:
         return told
 
     def stop(self) -> None:
-        """End the server's process group: politely, then at once."""
+        """End the server's process group: politely, then at once. Once is enough."""
+        if self.stopped:
+            return
+        self.stopped = True
         for number, patience_s in ((signal.SIGTERM, 6.0), (signal.SIGKILL, 5.0)):
             try:
                 os.killpg(self.process.pid, number)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -125,7 +126,14 @@ def room(gpus: int) -> int:
 class Session:
     """Everything that the tests ask about, started at once and running in the background."""
 
-    def __init__(self, tree: Path, work: Path, gpus: int, chosen: str = "") -> None:
+    def __init__(
+        self,
+        tree: Path,
+        work: Path,
+        gpus: int,
+        chosen: str = "",
+        record: Callable[[Result], None] = lambda result: None,
+    ) -> None:
         require_machine(gpus)
         self.copies = make_copies(tree.resolve(), work / "trees")
         models.save_all(work / "models")
@@ -134,6 +142,7 @@ class Session:
         self.pool = ThreadPoolExecutor(room(gpus))
         self.futures: dict[str, Future[Result]] = {}
         self.lines: list[str] = []
+        self.record = record
         # The longest first: vLLM's own tests, then the live batch, then the servers.
         first_and_last = list({t.side: t for t in (self.before, self.copies.last)}.values())
         for served in first_and_last if gpus == 1 else ():
@@ -154,7 +163,12 @@ class Session:
         return self.copies.sides[BEFORE]
 
     def submit(self, name: str, action: Any) -> None:
-        self.futures[name] = self.pool.submit(action)
+        def recorded() -> Result:
+            result: Result = action()
+            self.record(result)
+            return result
+
+        self.futures[name] = self.pool.submit(recorded)
 
     def own_tests(self, tree: Served) -> Result:
         return suites.own_tests(tree, self.machine.work, self.machine.models, BESIDE_LIMIT_S)
@@ -175,7 +189,10 @@ class Session:
         }
 
     def close(self) -> None:
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        """End what still runs, where the tests were stopped before they had asked for all."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        self.machine.stop_all()
+        self.pool.shutdown()
 
 
 def is_chosen(case: Case, gpus: int, chosen: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ sys.path.insert(0, str(BENCHMARKS))
 
 from cases import CASES  # noqa: E402
 from record import Record, about  # noqa: E402
+from runs import Result  # noqa: E402
 from users_tree import Missing, Session, is_chosen  # noqa: E402
 
 GPUS = int(os.environ.get("GPUS", "1"))
@@ -40,17 +41,21 @@ def session(
     if tree is None:
         pytest.skip("no --vllm-tree was given")
     try:
-        running = Session(tree, tmp_path_factory.mktemp("gpu"), GPUS, CHOSEN)
+        work = tmp_path_factory.mktemp("gpu")
+        running = Session(tree, work, GPUS, CHOSEN, recorder())
     except Missing as missing:
         pytest.skip(str(missing))
     yield running
     running.close()
     _TABLE.extend(running.lines)
-    if (path := os.environ.get("GPU_RESULTS")) is not None:
-        record = Record(Path(path), Path(path), about(os.environ.get("COMMIT", "unknown")))
-        for future in running.futures.values():
-            if not future.cancelled() and future.exception() is None:
-                record.add(future.result())
+
+
+def recorder() -> Callable[[Result], None]:
+    """What keeps a result in the file that GPU_RESULTS names."""
+    path = os.environ.get("GPU_RESULTS")
+    if path is None:
+        return lambda result: None
+    return Record(Path(path), Path(path), about(os.environ.get("COMMIT", "unknown"))).add
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
