@@ -22,8 +22,7 @@ def started(session: Session, case: Case) -> dict[str, runs.Result]:
     session.lines += [runs.row(result) for result in results.values()]
     before = results[BEFORE]
     if before.get("start_s") is None:
-        last = str(before.get("error", "")).strip().rpartition("\n")[2]
-        pytest.skip(f"the tree as it is does not serve this: {last[-200:]}")
+        pytest.skip(f"the tree as it is does not serve this: {last_line(before)}")
     return results
 
 
@@ -67,7 +66,7 @@ def test_vllms_own_tests_pass_as_before(session: Session) -> None:
     if not before["modules"]:
         pytest.skip(before["error"])
     if "error" in before:
-        pytest.skip(f"they do not run before the rewrite either: {before['error'][-200:]}")
+        pytest.skip(f"they do not run before the rewrite either: {last_line(before)}")
     assert "error" not in after, after["error"]
     assert suites.broken(before, after) == []
 
@@ -79,7 +78,7 @@ def test_a_live_batch_goes_on_as_if_undisturbed(session: Session) -> None:
     before, after = session.result("live/before"), session.result(last(session, "live"))
     session.lines += [suites.row(before), suites.row(after)]
     if "error" in before:
-        pytest.skip(f"it does not run before the rewrite either: {before['error'][-200:]}")
+        pytest.skip(f"it does not run before the rewrite either: {last_line(before)}")
     assert "error" not in after, after["error"]
     assert after["runs"]["called again"]["differing"] == 0
 
@@ -95,6 +94,10 @@ def test_the_tools_own_proofs_hold_on_the_gpu(session: Session, tmp_path_factory
     assert "error" not in told, told["error"]
     bad = [row for row in told["verify"]["proofs"] if row["status"] == "fail"]
     assert bad == []
+
+
+def last_line(result: runs.Result) -> str:
+    return str(result.get("error", "")).strip().rpartition("\n")[2][-200:]
 
 
 def last(session: Session, what: str) -> str:
