@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST ?= $(BIN)/python -m pytest
 
-.PHONY: demo setup lint test search benchmark
+.PHONY: demo setup lint test search benchmark gpu-test
 
 # The patch of a real release on stdout, with the few packages that this needs.
 demo: .venv/.demo
@@ -35,3 +35,11 @@ search: setup
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py
+
+# On a machine with a GPU: serve the vLLM tree TREE before and after the rewrite. GPU_PYTHON is a
+# Python in which that vLLM runs, with pytest and libcst beside it; GPUS=2 runs the rows of two.
+GPU_PYTHON ?= python3
+GPUS ?= 1
+gpu-test:
+	@test -n "$(TREE)" || { echo "name a vLLM tree: make gpu-test TREE=path"; exit 2; }
+	GPUS=$(GPUS) $(GPU_PYTHON) -m pytest -v -m gpu --vllm-tree="$(TREE)" tests/gpu

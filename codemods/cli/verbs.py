@@ -167,11 +167,16 @@ def _verify(found: Planned, options: argparse.Namespace) -> int:
         gpu=options.gpu,
     )
     done: list[tuple[str | None, Proof]] = []
+    recipe: str | None = None
     for subject, row in rows(plan, found.checkout, wanted):
+        if subject.recipe is not None and subject.recipe.recipe != recipe:
+            recipe = subject.recipe.recipe
+            if len(plan.recipes) > 1 and not options.json:
+                streams.write(f"{recipe}:\n")
         streams.progress(row.name)
         proof = row.prove(subject, wanted)
         streams.progress(None)
-        done.append((subject.recipe.recipe if subject.recipe else None, proof))
+        done.append((recipe, proof))
         if not options.json:
             from codemods.output.proofs import proof_lines
 
@@ -182,7 +187,7 @@ def _verify(found: Planned, options: argparse.Namespace) -> int:
     if options.json:
         from codemods.output.proofs import proof_document
 
-        _show(plan, options, proofs=[proof_document(recipe, proof) for recipe, proof in done])
+        _show(plan, options, proofs=[proof_document(name, proof) for name, proof in done])
     failing = {ProofStatus.FAIL, *([ProofStatus.SKIPPED] if options.strict else [])}
     return FAILED if any(proof.status in failing for _, proof in done) else NOTHING
 
