@@ -12,27 +12,29 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-from pinned import ROOT, Expectation, ExpectedEdit, load
+from pinned import ROOT, Expectation, ExpectedEdit, Pinned, load
 
-from codemods.engine.plan import EditName, Status
+from codemods.engine.plan import Status
 from codemods.release.names import Source
 
 README = ROOT / "README.md"
 BEGIN = "<!-- releases:begin -->"
 END = "<!-- releases:end -->"
-_EDITS = (EditName.KERNEL, EditName.WARMUP, EditName.WORKER)
+_EDITS = ("kernel", "warmup", "worker")
 
 
 def table() -> str:
     """The table as Markdown: a row for neighbouring releases of which the same is expected."""
-    rows = [
-        f"| vLLM | verdict | {' | '.join(edit.value for edit in _EDITS)} | why |",
-        "|---" * (len(_EDITS) + 3) + "|",
-    ]
     wheels = [pinned for pinned in load() if pinned.source is Source.WHEEL]
-    for expected, releases in groupby(wheels, key=lambda pinned: pinned.expected):
+    others = tuple(one.recipe for one in wheels[0].also)
+    rows = [
+        f"| vLLM | verdict | {' | '.join(_EDITS)} | why | {' | '.join(others)} |",
+        "|---" * (len(_EDITS) + 3 + len(others)) + "|",
+    ]
+    for (expected, *also), releases in groupby(wheels, key=_expected):
         names = ", ".join(pinned.version for pinned in releases)
         cells = [names, f"`{expected.verdict.value}`", *_cells(expected), expected.why]
+        cells += [f"`{one.verdict.value}`: {one.why}" for one in also]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -66,6 +68,11 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     options.readme.write_text(fresh, "utf-8")
     return 0
+
+
+def _expected(pinned: Pinned) -> tuple[Expectation, ...]:
+    """What is expected of a release, of every recipe."""
+    return (pinned.expected, *pinned.also)
 
 
 def _cells(expected: Expectation) -> list[str]:
