@@ -76,7 +76,9 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             if "landing" in options.only:
                 landing.check_need(trees, options.jobs)
                 found["landing"] = {
-                    "trees": [{"tree": t.name, "kind": t.kind, "in_need": t.in_need} for t in trees],
+                    "trees": [
+                        {"tree": t.name, "kind": t.kind, "in_need": t.in_need} for t in trees
+                    ],
                     "results": landing.results(tried, options.jobs),
                 }
             if "fidelity" in options.only:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from . import project
-from .git import CLEAN
+from .git import CLEAN, git
 from .subjects import PATCHED_FORK, PATCHED_RELEASE, Patch, Subject, nearest
 
 RULES = Path(__file__).with_name("rules")
@@ -34,7 +34,7 @@ def contenders(made: Mapping[str, Patch], programs: Path) -> list[Contender]:
     appliers = {
         "git apply": ["git", "apply", "{}"],
         "git apply -3": ["git", "apply", "-3", "{}"],
-        "patch": ["patch", "-p1", "-f", "-i", "{}"],
+        "patch": ["patch", "-p1", "-N", "-i", "{}"],
         "wiggle": wiggle("{}"),
     }
     patchers = [
@@ -106,8 +106,14 @@ def _patch(
 
 def _run(command: list[str], subject: Subject, tree: Path) -> int:
     environment = {**CLEAN, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
+    git(tree, "update-index", "-q", "--refresh")  # as in a repository that someone works in
     ran = subprocess.run(
-        command, cwd=tree, env=environment, capture_output=True, timeout=TIME_LIMIT, check=False
+        command,
+        cwd=tree,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=TIME_LIMIT,
+        start_new_session=True,  # with no terminal there is nobody to ask
     )
     return ran.returncode
-

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,10 @@ def results(attempts: Sequence[Attempt], jobs: int) -> list[dict[str, Any]]:
     """For each contender: on how many of the trees that it says it fixed something was lost."""
     with ThreadPoolExecutor(jobs) as pool:
         return [
-            {"contender": name, **total(list(pool.map(losses, [a for a in some if a.succeeded and a.changed])))}
+            {
+                "contender": name,
+                **total(list(pool.map(losses, [a for a in some if a.succeeded and a.changed]))),
+            }
             for name, some in by_contender(attempts).items()
         ]
 
@@ -62,7 +65,7 @@ def line_ends_lost(before: bytes, after: bytes) -> bool:
     return not _line_ends(after) <= _line_ends(before) or ends[0] != ends[1]
 
 
-@lru_cache(maxsize=None)
+@cache
 def formatted(root: Path, names: tuple[str, ...]) -> frozenset[str]:
     """The files that ruff, with the tree's settings, would leave as they are."""
     if not names or _ruff(root, "format", "--check", *names).returncode == 0:
@@ -70,7 +73,7 @@ def formatted(root: Path, names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(n for n in names if _ruff(root, "format", "--check", n).returncode == 0)
 
 
-@lru_cache(maxsize=None)
+@cache
 def findings(root: Path, package: str, names: tuple[str, ...]) -> Counter[tuple[str, ...]]:
     """What ruff complains about, line numbers left out."""
     if not names:

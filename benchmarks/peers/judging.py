@@ -14,7 +14,7 @@ from typing import Any
 
 from . import project
 from .judge.record import Record
-from .judge.verdict import V2_FLAG, Files, engine_faults, faults
+from .judge.verdict import Files, engine_faults, faults, stops_it
 
 TREES_AT_ONCE = 20
 
@@ -39,38 +39,41 @@ def python_files(root: Path) -> Files:
 
 def judge(cases: Sequence[Case], pool: Executor) -> list[list[str]]:
     """The faults of each case; only what has none so far is run by Triton's interpreter too."""
+    runs = _runs(cases, pool)
+    files = {folder: python_files(folder) for c in cases for folder in (c.before, c.after)}
+    found = [
+        list(faults(files[c.before], files[c.after], runs[c.before], runs[c.after])) for c in cases
+    ]
+    left = [c for c, faulty in zip(cases, found, strict=True) if c.kind == "fork" and not faulty]
+    engines: dict[Path, Any] = {}
+    for answers in pool.map(_interpreted, _parts(left)):
+        engines |= answers
+    later = {
+        id(c): list(engine_faults(files[c.before], engines[c.before], engines[c.after]))
+        for c in left
+    }
+    return [later.get(id(case), faulty) for case, faulty in zip(cases, found, strict=True)]
+
+
+def stopped(cases: Sequence[Case], pool: Executor) -> list[bool]:
+    """Whether each case's tree started before and does not any more."""
+    runs = _runs(cases, pool)
+    return [stops_it(runs[case.before], runs[case.after]) for case in cases]
+
+
+def _runs(cases: Sequence[Case], pool: Executor) -> dict[Path, Record]:
     runs: dict[Path, Record] = {}
     for kind in sorted({case.kind for case in cases}):
         parts = _parts([case for case in cases if case.kind == kind])
         for found in pool.map(_run, [kind] * len(parts), parts):
             runs |= found
-    faulty = [_faults(case, runs) for case in cases]
-    both = zip(cases, faulty, strict=True)
-    left = [case for case, found in both if case.kind == "fork" and not found]
-    engines: dict[Path, Any] = {}
-    for answers in pool.map(_interpreted, _parts(left)):
-        engines |= answers
-    return [
-        found or (_engine_faults(case, engines) if case.kind == "fork" else [])
-        for case, found in zip(cases, faulty, strict=True)
-    ]
+    return runs
 
 
 def _parts(cases: Sequence[Case]) -> list[list[tuple[Path, str]]]:
     """The cases' folders, each once and with its package, some at a time."""
     found = sorted({(folder, c.package) for c in cases for folder in (c.before, c.after)})
     return [found[at : at + TREES_AT_ONCE] for at in range(0, len(found), TREES_AT_ONCE)]
-
-
-def _faults(case: Case, runs: dict[Path, Record]) -> list[str]:
-    before, after = python_files(case.before), python_files(case.after)
-    return list(faults(before, after, runs[case.before], runs[case.after]))
-
-
-def _engine_faults(case: Case, engines: dict[Path, Any]) -> list[str]:
-    knows_v2 = any(V2_FLAG in text for text in python_files(case.before).values())
-    was, now = engines[case.before], engines[case.after]
-    return list(engine_faults(was, now, knows_v2=knows_v2))
 
 
 def _run(kind: str, folders: Sequence[tuple[Path, str]]) -> dict[Path, Record]:

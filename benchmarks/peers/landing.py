@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from .attempts import Attempt
-from .judging import Case, judge
+from .judging import Case, judge, stopped
 from .subjects import Subject
 
 
@@ -34,10 +34,17 @@ def outcome(attempt: Attempt, faults: Sequence[str]) -> Outcome:
 def results(attempts: Sequence[Attempt], jobs: int) -> list[dict[str, Any]]:
     """One entry for each attempt, for the JSON."""
     asked = [a for a in attempts if a.subject.in_need and a.succeeded]
+    needless = [a for a in attempts if not a.subject.in_need and a.changed]
     with ThreadPoolExecutor(jobs) as pool:
-        found = judge([_case(attempt) for attempt in asked], pool)
-    faults = dict(zip(map(id, asked), found, strict=True))
-    return [_entry(attempt, faults.get(id(attempt), [])) for attempt in attempts]
+        faults = judge([_case(attempt) for attempt in asked], pool)
+        stops = stopped([_case(attempt) for attempt in needless], pool)
+    found = dict(zip(map(id, asked), faults, strict=True))
+    found |= {
+        id(attempt): ["the engine does not start any more"]
+        for attempt, stop in zip(needless, stops, strict=True)
+        if stop
+    }
+    return [_entry(attempt, found.get(id(attempt), [])) for attempt in attempts]
 
 
 def check_need(subjects: Sequence[Subject], jobs: int) -> None:

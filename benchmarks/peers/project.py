@@ -95,8 +95,6 @@ def fork_expected(name: str) -> str:
     return str(trees.fork(name).expected["verdict"])
 
 
-
-
 def _output(command: list[str]) -> str:
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode:

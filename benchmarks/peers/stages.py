@@ -33,7 +33,10 @@ _RULES = (
     (Stage.START, re.compile(r"<frozen importlib")),
     (Stage.PARSE, re.compile(r"^(parse_module|parse) \((libcst|ast)\b|^parse \(ast\.py")),
     (Stage.READ, re.compile(r"\(codemods/(engine/)?(checkout|git)\.py|^(walk|scandir) \(os\.py")),
-    (Stage.PRINT, re.compile(r"\(codemods/(output/\w+|report|markdown|patch|streams|cli/streams)\.py")),
+    (
+        Stage.PRINT,
+        re.compile(r"\(codemods/(output/\w+|report|markdown|patch|streams|cli/streams)\.py"),
+    ),
     (Stage.DECIDE, re.compile(r"\(codemods/(?!__main__|cli|options)")),
 )
 

@@ -61,9 +61,7 @@ def forks(into: Path) -> list[Subject]:
         package = project.write_fork(name, root)
         (root / "ruff.toml").write_bytes(project.FORK_SETTINGS)
         need = project.fork_expected(name) not in project.NOTHING_NEEDED
-        found.append(
-            Subject(name, "fork", committed(root), package, need, name.startswith("00-"))
-        )
+        found.append(Subject(name, "fork", committed(root), package, need, name.startswith("00-")))
     return found
 
 
@@ -85,7 +83,9 @@ class Patch:
         for at, line in enumerate(lines):
             if line.startswith((b"diff --git ", b"--- a/", b"+++ b/")):
                 for side in (b"a", b"b"):
-                    line = line.replace(b"%s/%s/" % (side, own.encode()), b"%s/%s/" % (side, other.encode()))
+                    line = line.replace(
+                        b"%s/%s/" % (side, own.encode()), b"%s/%s/" % (side, other.encode())
+                    )
                 lines[at] = line
         return b"\n".join(lines)
 
@@ -94,7 +94,14 @@ class Patch:
         root = self.made_for.root / self.made_for.package
         for path in (root / name for name in FILES):
             if path.exists():
-                git(repository, "hash-object", "-w", "--no-filters", "--stdin", stdin=path.read_bytes())
+                git(
+                    repository,
+                    "hash-object",
+                    "-w",
+                    "--no-filters",
+                    "--stdin",
+                    stdin=path.read_bytes(),
+                )
 
 
 def patches(subjects: Sequence[Subject]) -> dict[str, Patch]:

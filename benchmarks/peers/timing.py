@@ -81,7 +81,11 @@ def results(work: Path, programs: Path, rounds: int) -> dict[str, Any]:
     ]
     many = ref_commands(release, refs, patch, names, work)
     rows += [{"group": f"{REFS} refs", **row} for row in measured(many, REF_ROUNDS)]
-    return {"changed": list(names), "rows": rows, "stages": stages.of_check(release, programs, rounds)}
+    return {
+        "changed": list(names),
+        "rows": rows,
+        "stages": stages.of_check(release, programs, rounds),
+    }
 
 
 def one_release(folder: Path) -> Path:
@@ -135,7 +139,7 @@ def commands(
         Timed("vllm-codemods apply", [*tool, "apply", "."], tree),
         Timed("git apply", ["git", "apply", str(patch)], tree),
         Timed("git apply -3", ["git", "apply", "-3", str(patch)], tree),
-        Timed("patch", ["patch", "-p1", "-f", "-i", str(patch)], tree),
+        Timed("patch", ["patch", "-p1", "-N", "-i", str(patch)], tree),
         Timed("wiggle", contenders.wiggle(str(patch)), tree),
         Timed("ast-grep rule", contenders.ast_grep(programs), tree),
         Timed("semgrep rule", contenders.semgrep(programs), tree),

@@ -81,8 +81,12 @@ def start(
         return
     compiles.serving = True
     tables = worker.model_runner.input_batch.block_table
-    for lengths in traffic:
-        request(tables, lengths)
+    try:
+        for lengths in traffic:
+            request(tables, lengths)
+    except Exception as error:  # the verdict shows it
+        out.unserved = f"{type(error).__name__}: {error}"
+        return
     if compiles.late:
         out.late[name] = sorted({*out.late.get(name, ()), *compiles.late})
 

@@ -11,7 +11,8 @@ class Record:
 
     `late`: kernels that requests compile, or that are compiled when the monitor is active.
     `tables`: what a start changed in block tables, of no request or of a live one.
-    `calls`: what the worker's method called, in its order. `error`: why the tree did not start.
+    `calls`: what the worker's method called, in its order. `error`: why the tree did not start;
+    `unserved`: why it did, and a request failed.
     """
 
     late: dict[str, list[str]] = field(default_factory=dict)
@@ -19,3 +20,4 @@ class Record:
     tables: dict[str, str] = field(default_factory=dict)
     calls: dict[str, list[str]] = field(default_factory=dict)
     error: str = ""
+    unserved: str = ""

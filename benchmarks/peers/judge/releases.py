@@ -108,19 +108,16 @@ class Engine:
 
 def judge(tree: Path) -> Record:
     out, world = Record(), World()
-    own = {
-        f"{PACKAGE}.{name}": tree / PACKAGE / (name.replace(".", "/") + ".py") for name in OWN
-    }
+    own = {f"{PACKAGE}.{name}": tree / PACKAGE / (name.replace(".", "/") + ".py") for name in OWN}
     own = {name: path for name, path in own.items() if path.exists()}
-    with stood_in(PACKAGE, own, world, known_names(world)):
-        compiles = Compiles(lambda: bool(world.answers.get("watched")))
-        try:
+    compiles = Compiles(lambda: bool(world.answers.get("watched")))
+    try:
+        with stood_in(PACKAGE, own, world, known_names(world)), recording(compiles):
             engine = Engine(world)
-            with recording(compiles):
-                for settings, groups in product(every_setting(), GROUPS):
-                    start(engine, settings, groups, out, compiles)
-        except Exception as error:  # the verdict shows it
-            out.error = f"{type(error).__name__}: {error}"
+            for settings, groups in product(every_setting(), GROUPS):
+                start(engine, settings, groups, out, compiles)
+    except Exception as error:  # the verdict shows it
+        out.error = f"{type(error).__name__}: {error}"
     return out
 
 
@@ -143,8 +140,12 @@ def start(
         out.v2_launches += compiles.launches
         return
     compiles.serving = True
-    for lengths in TRAFFIC:
-        request(tables, len(groups), lengths)
+    try:
+        for lengths in TRAFFIC:
+            request(tables, len(groups), lengths)
+    except Exception as error:  # the verdict shows it
+        out.unserved = f"{type(error).__name__}: {error}"
+        return
     if compiles.late:
         out.late[name] = sorted(set(compiles.late))
     live = state(tables)

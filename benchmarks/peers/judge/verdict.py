@@ -14,6 +14,7 @@ from .record import Record
 WARMUP_FUNCTION = "warmup_v1_slot_mapping_kernel"
 WARM_UP_METHODS = ("compile_or_warm_up_model", "_compile_or_warm_up_model")
 V2_FLAG = b"use_v2_model_runner"
+WORKER = "v1/worker/gpu_worker.py"
 
 Files = Mapping[str, bytes]
 Engine = Mapping[str, Any]  # what tests/forks/engine.py says of a tree
@@ -27,9 +28,12 @@ def faults(before: Files, after: Files, was: Record, now: Record) -> Iterator[st
     if now.error:
         yield f"the engine does not start: {now.error.partition(':')[0]}"
         return
+    if now.unserved:
+        yield f"a request fails: {now.unserved.partition(':')[0]}"
+        return
     if now.late:
         yield "requests compile a kernel, or the monitor sees it compile"
-    if any(V2_FLAG in text for text in before.values()) and now.v2_launches != was.v2_launches:
+    if knows_v2(before) and now.v2_launches != was.v2_launches:
         yield "the V2 runner's start is another"
     if new := set(now.tables.items()) - set(was.tables.items()):
         yield f"warming up changes block tables {min(what for _, what in new)}"
@@ -39,13 +43,13 @@ def faults(before: Files, after: Files, was: Record, now: Record) -> Iterator[st
         yield "a function has changed that is no part of the fix"
 
 
-def engine_faults(was: Engine, now: Engine, *, knows_v2: bool) -> Iterator[str]:
+def engine_faults(files: Files, was: Engine, now: Engine) -> Iterator[str]:
     """What Triton's interpreter shows, in which the kernels really run."""
     if now["error"]:
         yield f"the engine does not start: {now['error'].partition(':')[0]}"
         return
     v2 = [start for start in was["launches"] if "v2" in start.split()]
-    if knows_v2 and any(now["launches"][start] != was["launches"][start] for start in v2):
+    if knows_v2(files) and any(now["launches"][start] != was["launches"][start] for start in v2):
         yield "the V2 runner's start is another"
     if now["left"].items() - was["left"].items():
         yield "warming up changes block tables of no request"
@@ -53,6 +57,16 @@ def engine_faults(was: Engine, now: Engine, *, knows_v2: bool) -> Iterator[str]:
         yield "warming up changes block tables of a live request"
     if now["slots"] != was["slots"]:
         yield "requests get other slots"
+
+
+def knows_v2(files: Files) -> bool:
+    """Whether the worker knows the V2 runner; where it does not, every start is V1's."""
+    return any(V2_FLAG in text for name, text in files.items() if name.endswith(WORKER))
+
+
+def stops_it(was: Record, now: Record) -> bool:
+    """Whether a tree started before and does not any more."""
+    return bool(now.error) and not was.error
 
 
 def _compiles(text: bytes) -> bool:

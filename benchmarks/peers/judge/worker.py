@@ -32,9 +32,7 @@ def make(owner: type, world: World, settings: dict[str, bool], tables: Any) -> A
     runner, batch = Stand("runner", world), Stand("batch", world)
     batch.__dict__["block_table"] = tables
     pooling = settings["pooling"]
-    runner.__dict__.update(
-        input_batch=batch, device=torch.device("cpu"), is_pooling_model=pooling
-    )
+    runner.__dict__.update(input_batch=batch, device=torch.device("cpu"), is_pooling_model=pooling)
     world.truth = settings["other"]
     world.answers.clear()
     world.answers.update(

@@ -27,9 +27,9 @@ class Bar:
 
 def chart(bars: Sequence[Bar], title: str) -> str:
     height = TOP + STEP * len(bars) + 6
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="img" aria-label="{title}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}">',
         f"<style>{STYLE}</style>",
         f'<text x="12" y="20" class="title">{title}</text>',
         *_legend(),
