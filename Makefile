@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST ?= $(BIN)/python -m pytest
 
-.PHONY: setup lint test search benchmark
+.PHONY: setup lint test search benchmark peers
 
 setup: .venv/.ready
 
@@ -26,3 +26,13 @@ search: setup
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py
+
+# This tool beside what people use in its place: docs/benchmarks.md. git, patch and wiggle (Debian)
+# have to be there. Time needs an idle machine: make peers PEERS="--only landing,fidelity" leaves it.
+peers: setup .venv/peers/.ready
+	$(BIN)/python benchmarks/peers.py $(PEERS)
+
+.venv/peers/.ready: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv .venv/peers
+	.venv/peers/bin/python -m pip install -q -r benchmarks/peers/requirements.txt
+	touch $@

@@ -24,7 +24,7 @@ from peers.machine import about
 
 PARTS = ("landing", "fidelity", "time")
 DOCS = project.ROOT / "docs"
-JSON = Path(os.environ.get("J") or DOCS / "benchmarks.json")
+JSON = DOCS / "benchmarks.json"
 
 
 def main() -> int:
@@ -67,6 +67,7 @@ def parts(text: str) -> list[str]:
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     """Each wanted part, with where it was measured."""
     found: dict[str, Any] = {}
+    where = about(options.programs)  # before: the sources may change while it runs
     with tempfile.TemporaryDirectory(prefix="peers-") as folder:
         work = Path(folder)
         if {"landing", "fidelity"} & set(options.only):
@@ -87,7 +88,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             found["time"] = timing.results(work, options.programs, options.rounds)
     command = "python benchmarks/peers.py --only {}"
     return {
-        part: {"command": command.format(part), "about": about(options.programs), **result}
+        part: {"command": command.format(part), "about": where, **result}
         for part, result in found.items()
     }
 

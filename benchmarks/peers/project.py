@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT)]
 _BIN = Path(sys.executable).parent
 COMMAND = [str(_BIN / "vllm-codemods")]
 RUFF = _BIN / "ruff"
+_WHERE = "import codemods; print(codemods.__file__)"
 ENGINE = ROOT / "tests" / "forks" / "engine.py"
 # No wheel carries ruff settings: every release is judged by those of this one's source archive.
 SETTINGS_RELEASE = "0.21.0"
@@ -30,11 +31,21 @@ NOTHING_NEEDED = frozenset({"already-fixed", "not-affected", "superseded"})
 
 
 def version() -> str:
-    return _output([*COMMAND, "--version"]).split()[-1]
+    """The version of the sources here, which the command must run.
+
+    What an installed distribution says of itself can be of another copy. Raises RuntimeError where
+    the command would run other sources.
+    """
+    found = Path(_output([sys.executable, "-I", "-c", _WHERE]).strip()).resolve()
+    if not found.is_relative_to(ROOT):
+        raise RuntimeError(f"{COMMAND[0]} does not run the sources of {ROOT}")
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return str(data["project"]["version"])
 
 
 def commit() -> str:
-    return _output(["git", "rev-parse", "--short=10", "HEAD"]).strip()
+    """The commit of the sources here, marked where they were changed since."""
+    return _output(["git", "describe", "--always", "--abbrev=10", "--dirty", "--exclude=*"]).strip()
 
 
 def has_ref() -> bool:

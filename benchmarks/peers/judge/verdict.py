@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -70,10 +71,12 @@ def stops_it(was: Record, now: Record) -> bool:
 
 
 def _compiles(text: bytes) -> bool:
-    try:
-        compile(text, "file", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(text, "file", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return False
     return True
 
 

@@ -33,9 +33,10 @@ def alone(part: Data) -> Iterator[str]:
     for result in part["results"]:
         if result["outcome"] == "right":
             right.setdefault(result["tree"], []).append(result["contender"])
+    own = {r["tree"]: r["outcome"] for r in part["results"] if r["contender"] == OURS}
     for tree, names in right.items():
-        if OURS not in names:
-            yield f"{', '.join(names)}: right on `{tree}`, which this tool refuses."
+        if own[tree] != "right":
+            yield f"`{tree}` is {own[tree]} with this tool, and right with: {'; '.join(names)}."
 
 
 def better_fidelity(part: Data | None) -> Iterator[str]:
