@@ -18,12 +18,12 @@ Written by `benchmarks/peers.py` from `docs/benchmarks.json`; a test fails where
 
 To bring a fix into a tree, people use a patch or a search-and-replace rule. This page compares:
 
-- `git apply`, `git apply -3`, GNU `patch` with its default fuzz (`patch -N`: no questions), and `wiggle`. Each
-  gets two patches: the one that this tool makes for 0.21.0, and the one that it makes for the
-  nearest other release, whose files differ from the tree's in the fewest lines. `git apply -3` has
-  the objects that it needs. The paths in the patch are those of the tree.
+- `git apply`, `git apply -3`, GNU `patch` with its default fuzz, and `wiggle`. Each gets two
+  patches: the one that this tool makes for 0.21.0, and the one that it makes for the nearest other
+  release, whose files differ from the tree's in the fewest lines. `git apply -3` has the objects
+  that it needs; `patch` runs with `-N`, so that it asks nothing. The paths are those of the tree.
 - A rule file for ast-grep and one for semgrep, written for this page: `benchmarks/peers/rules/`.
-  They were improved with these trees at hand; a rule that is written without them does no better.
+  They were improved with these trees at hand, which favours them.
 
 0.21.0 itself is among the trees, so its patch is also tried where it was made.
 
