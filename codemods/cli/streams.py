@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
 
 from codemods.output.table import NAME, printable
@@ -56,6 +55,8 @@ def width(stream: object) -> int | None:
     isatty = getattr(stream, "isatty", None)
     if not os.environ.get("COLUMNS") and not (isatty and isatty()):
         return None
+    import shutil
+
     return shutil.get_terminal_size().columns
 
 

@@ -47,15 +47,27 @@ def make_plan(
     return Plan(checkout.tree, tuple(_on_final_lines(plans)))
 
 
-def refused_plan(tree: Tree, recipes: Sequence[Recipe], reason: Reason, detail: str) -> Plan:
-    """A plan that refuses every edit for one reason."""
+def refused_plan(
+    tree: Tree,
+    recipes: Sequence[Recipe],
+    reason: Reason,
+    detail: str,
+    *,
+    only: frozenset[str] = frozenset(),
+    skip: frozenset[str] = frozenset(),
+) -> Plan:
+    """A plan that refuses every edit that `only` and `skip` leave, for one reason."""
     plans = [
         RecipePlan(
             recipe.name,
             recipe.about,
             Verdict.REFUSED,
             detail,
-            tuple(Outcome(edit, Status.REFUSED, reason, detail) for edit in recipe.edits),
+            tuple(
+                Outcome(edit, Status.REFUSED, reason, detail)
+                for edit in recipe.edits
+                if edit in wanted(recipe, only, skip)
+            ),
         )
         for recipe in recipes
     ]

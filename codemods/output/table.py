@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -53,7 +52,7 @@ def tree_name(plan: Plan) -> str:
     """The tree in words: `vLLM 0.21.0 in vllm`, with the commit where it is known."""
     package = plan.tree.package
     name = package if package != "." else plan.tree.root.resolve().name
-    known = [plan.tree.version, plan.tree.commit and plan.tree.commit[:12]]
+    known = [plan.tree.version, plan.tree.ref, plan.tree.commit and plan.tree.commit[:12]]
     return printable(" ".join(["vLLM", *filter(None, known), f"in {name}"]))
 
 
@@ -127,6 +126,8 @@ def _stacked(row: tuple[str, ...], width: int | None, paint: str) -> Iterator[st
 def _wrapped(text: str, width: int | None, indent: str) -> list[str]:
     if width is None:
         return [indent + text]
+    import textwrap  # only a terminal needs it
+
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )

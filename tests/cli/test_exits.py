@@ -7,26 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from codemods.cli import exits as stops
-from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.cli import exits
+from codemods.engine.plan import FileChange, Outcome, Plan, Reason, Status, Verdict
+from tests.plans import plan_of
 
-EDITS = (EditName.KERNEL,)
+EDITS = ("table",)
 
 
-def plan(*changes: FileChange, refused: str = "", root: Path = Path(".")) -> Plan:
-    outcome = Outcome(EditName.KERNEL, Status.REFUSED, Reason.NO_ANCHOR, refused, "a.py", 7)
-    return Plan(
-        Tree(root, "vllm"),
-        (outcome,) if refused else (),
-        changes,
-        Verdict.REFUSED if refused else Verdict.FIXABLE,
-    )
+def plan(*changes: FileChange, refused: str = "") -> Plan:
+    if not refused:
+        return plan_of(changes=changes)
+    outcome = Outcome("table", Status.REFUSED, Reason.NO_ANCHOR, refused, "a.py", 7)
+    return plan_of([outcome], changes, verdict=Verdict.REFUSED)
 
 
 def test_a_refusal_stops_with_its_place_and_reason() -> None:
-    with pytest.raises(stops.Stop) as caught:
-        stops.where_refused(plan(refused="there is no such method"))
-    assert caught.value.code == stops.REFUSED
+    with pytest.raises(exits.Stop) as caught:
+        exits.raise_if_refused(plan(refused="there is no such method"))
+    assert caught.value.code == exits.REFUSED
     assert "a.py:7" in caught.value.lines[0]
     assert "there is no such method" in caught.value.lines[0]
 
@@ -43,15 +41,15 @@ def test_a_refusal_stops_with_its_place_and_reason() -> None:
 def test_bytes_that_the_parser_would_lose_stop_it(before: bytes, after: bytes, told: str) -> None:
     one = plan(FileChange("a.py", before, after, EDITS))
     if not told:
-        stops.where_unsound(one)
+        exits.raise_if_unsound(one)
         return
-    with pytest.raises(stops.Stop, match=told) as caught:
-        stops.where_unsound(one)
-    assert caught.value.code == stops.REFUSED
+    with pytest.raises(exits.Stop, match=told) as caught:
+        exits.raise_if_unsound(one)
+    assert caught.value.code == exits.REFUSED
 
 
 def test_a_record_is_not_asked_to_be_python() -> None:
-    stops.where_unsound(plan(FileChange("v.dist-info/RECORD", b"a,b,1\n", b"a,c,2\n", EDITS)))
+    exits.raise_if_unsound(plan(FileChange("v.dist-info/RECORD", b"a,b,1\n", b"a,c,2\n", EDITS)))
 
 
 @pytest.mark.parametrize(
@@ -59,14 +57,13 @@ def test_a_record_is_not_asked_to_be_python() -> None:
 )
 def test_another_verdict_than_required_stops_it(wanted: str | None, stops_it: bool) -> None:
     if not stops_it:
-        stops.where_unmet(plan(), Namespace(require=wanted))
+        exits.raise_if_unmet(plan(), Namespace(require=wanted))
         return
-    with pytest.raises(stops.Stop, match="fixed") as caught:
-        stops.where_unmet(plan(), Namespace(require=wanted))
-    assert caught.value.code == stops.FAILED
+    with pytest.raises(exits.Stop, match="fixed") as caught:
+        exits.raise_if_unmet(plan(), Namespace(require=wanted))
+    assert caught.value.code == exits.FAILED
 
 
-def test_a_tree_without_a_journal_or_changes_goes_on(tmp_path: Path) -> None:
-    stops.where_interrupted(tmp_path)
-    stops.where_dirty(plan(root=tmp_path))
-    stops.where_refused(plan())
+def test_a_tree_without_changes_goes_on(tmp_path: Path) -> None:
+    exits.raise_if_dirty(tmp_path, ())
+    exits.raise_if_refused(plan())

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -15,14 +16,16 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from forks.trees import BLOCK_TABLE, WARMUP, WORKER, fork
 
 from codemods.cli.main import main
-from codemods.engine.plan import EditName, Plan
+from codemods.engine import registry
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, fork
 
 BASE = fork("00-monitor-in-triton-utils").tree
+(RECIPE,) = registry.chosen(())
 FILES = (BLOCK_TABLE, WARMUP, WORKER)
 VERBS = ("check", "diff", "apply")
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -36,7 +39,7 @@ class Ran:
     err: str
 
     @property
-    def json(self) -> dict[str, object]:
+    def json(self) -> dict[str, Any]:
         found = json.loads(self.out)
         assert isinstance(found, dict)
         return found
@@ -90,16 +93,19 @@ def tree(tmp_path: Path) -> Path:
 
 
 def edits(ran: Ran) -> dict[str, tuple[str, str]]:
-    found = ran.json["edits"]
-    assert isinstance(found, list)
-    return {one["edit"]: (one["status"], one["reason"]) for one in found}
+    (recipe,) = ran.json["recipes"]
+    return {one["edit"]: (one["status"], one["reason"]) for one in recipe["edits"]}
 
 
 def test_check_prints_a_table_and_leaves_the_tree(tree: Path) -> None:
     before = snapshot(tree)
     ran = run("check", tree)
     assert ran.code == 1
-    assert [line.split()[0] for line in ran.out.splitlines()[2:]] == [one.value for one in EditName]
+    found = ran.out.splitlines()
+    assert found[:2] == ["vLLM in vllm: fixable", "slot-mapping: fixable"]
+    assert found[2].startswith("  No warm-up calls BlockTable.compute_slot_mapping, ")
+    assert [line.split()[0] for line in found[3:-1]] == ["edit", *RECIPE.edits]
+    assert found[-1] == "3 files would change"
     assert ran.err == ""
     assert snapshot(tree) == before
 
@@ -123,7 +129,22 @@ def test_diff_writes_the_same_patch_to_a_file(form: str, tree: Path, tmp_path: P
     assert (tmp_path / "fix.patch").read_bytes().decode() == to_stdout.out
 
 
-@pytest.mark.parametrize("where", ["missing/fix.patch", "."])
+@pytest.mark.parametrize("form", ["unified", "git", "dep3"])
+@pytest.mark.parametrize("folder", ["there", "new/"])
+def test_a_folder_gets_a_patch_for_each_recipe(
+    folder: str, form: str, tree: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "there").mkdir()
+    options = ("--format", form, "--author", "A <a@example.invalid>", "--date", "2026-01-02")
+    ran = run("diff", tree, *options, "-o", f"{tmp_path}/{folder}")
+    assert (ran.code, ran.out) == (0, "")
+    name = "changes.patch" if form == "unified" else "0001-slot-mapping.patch"
+    (patch,) = (tmp_path / folder).iterdir()
+    assert patch.name == name
+    assert patch.read_bytes().decode() == run("diff", tree, *options).out
+
+
+@pytest.mark.parametrize("where", ["missing/fix.patch", "tree/vllm/v1/worker/gpu_worker.py/a"])
 def test_a_patch_that_cannot_be_written_is_a_line(where: str, tree: Path, tmp_path: Path) -> None:
     ran = run("diff", tree, "-o", tmp_path / where)
     assert ran.code == 2
@@ -143,7 +164,6 @@ def test_apply_twice_is_already_fixed(tree: Path) -> None:
 
 def test_apply_changes_what_check_said(tree: Path) -> None:
     said = run("check", tree, "--json").json["files"]
-    assert isinstance(said, list)
     before = snapshot(tree)
     run("apply", tree)
     after = snapshot(tree)
@@ -159,18 +179,27 @@ def test_a_dry_run_of_apply_is_diff(tree: Path) -> None:
     assert snapshot(tree) == before
 
 
-def test_json_is_schema_1(tree: Path) -> None:
+def test_json_is_schema_2(tree: Path) -> None:
     ran = run("check", tree, "--json")
     document = ran.json
-    assert list(document) == ["schema", "tool", "tree", "verdict", "edits", "files"]
-    assert document["schema"] == 1
-    assert document["tree"] == {"root": ".", "package": "vllm", "version": None, "commit": None}
-    found = document["edits"]
-    assert isinstance(found, list)
-    assert {tuple(one) for one in found} == {("edit", "file", "line", "status", "reason", "detail")}
-    files = document["files"]
-    assert isinstance(files, list)
-    assert [list(one) for one in files] == [["path", "sha256_before", "sha256_after"]] * 3
+    assert list(document) == ["schema", "tool", "tree", "verdict", "recipes", "files"]
+    assert document["schema"] == 2
+    assert document["tree"] == {
+        "root": ".",
+        "ref": None,
+        "package": "vllm",
+        "version": None,
+        "commit": None,
+    }
+    (recipe,) = document["recipes"]
+    assert list(recipe) == ["recipe", "verdict", "why", "edits"]
+    assert (recipe["recipe"], recipe["verdict"]) == ("slot-mapping", "fixable")
+    assert {tuple(one) for one in recipe["edits"]} == {
+        ("edit", "file", "line", "status", "reason", "detail")
+    }
+    assert [list(one) for one in document["files"]] == [
+        ["path", "sha256_before", "sha256_after"]
+    ] * 3
     assert ran.err == ""
 
 
@@ -215,11 +244,10 @@ def test_a_call_without_its_function_is_refused(verb: str, options: list[str], t
     "argv",
     [
         [],
-        ["check"],
         ["paint", "{tree}"],
         ["check", "{tree}", "--only", "everything"],
         ["check", "{tree}", "--only", "kernel", "--skip", "kernel"],
-        ["check", "{tree}", *(part for edit in EditName for part in ("--skip", edit.value))],
+        ["check", "{tree}", *(part for edit in RECIPE.edits for part in ("--skip", edit))],
         ["check", "{tree}", "--release", "0.21.0"],
         ["check", "--release", "one"],
         ["check", "{tree}", "{tree}"],
@@ -267,6 +295,13 @@ def put_fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
+def refused_in(line: str) -> list[str]:
+    """The edits that a line on stderr says are refused."""
+    found = re.search(r": ([a-z-]+(?:, [a-z-]+)*) refused \(", line)
+    assert found is not None, line
+    return found[1].split(", ")
+
+
 @pytest.mark.parametrize("breaking", [break_syntax, break_encoding, put_nul, put_folder, put_fifo])
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_that_cannot_be_taken_in_is_a_line_and_exit_3(
@@ -278,10 +313,9 @@ def test_a_file_that_cannot_be_taken_in_is_a_line_and_exit_3(
         ran = run(verb, tree)
         assert ran.code == 3
         lines = [one for one in ran.err.splitlines() if one.startswith("vllm-codemods: ")]
-        assert lines
-        assert len(lines) == len(
-            [one for one in edits(run(verb, tree, "--json")).values() if one[0] == "refused"]
-        )
+        told = [edit for line in lines for edit in refused_in(line)]
+        as_json = edits(run(verb, tree, "--json"))
+        assert sorted(told) == sorted(name for name, one in as_json.items() if one[0] == "refused")
         assert all(
             f"vllm/{file}" in line for line in lines if "unreadable" in line or "unpars" in line
         )
@@ -446,7 +480,6 @@ def test_a_commit_is_named(tree: Path) -> None:
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "one")
     found = run("check", tree, "--json").json["tree"]
-    assert isinstance(found, dict)
     assert len(found["commit"]) == 40
     assert found["commit"][:12] in run("check", tree).out
 
@@ -537,7 +570,6 @@ def test_a_name_that_is_no_text_is_escaped(encoding: str, tmp_path: Path) -> Non
     assert len(missing.err.splitlines()) == 1
     assert "\x1b" not in missing.err
     as_json = process("check", name, "--json", env=environment).json["tree"]
-    assert isinstance(as_json, dict)
     assert as_json["package"] == "vll\udce9m/vllm"
 
 
@@ -568,9 +600,9 @@ def test_a_refusal_is_told_though_no_one_reads_the_table(tree: Path) -> None:
     assert b"gpu_worker.py" in ran.stderr
 
 
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("when", ["before", "after", "while-printing"])
 def test_an_interrupt_says_what_it_left(
-    before: bool,
+    when: str,
     tree: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -579,15 +611,18 @@ def test_an_interrupt_says_what_it_left(
 
     real = codemods.write.write
 
-    def interrupted(plan: Plan) -> None:
-        if not before:
-            real(plan)
+    def interrupted(*arguments: object) -> None:
+        if when == "after":
+            real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(codemods.write, "write", interrupted)
+    if when == "while-printing":
+        monkeypatch.setattr(codemods.cli.streams, "write", interrupted)
+    else:
+        monkeypatch.setattr(codemods.write, "write", interrupted)
     assert main(["apply", str(tree)]) == 130
-    told = "nothing was written" if before else "every file had been rewritten by then"
-    assert told in capsys.readouterr().err
+    left = "nothing was written" if when == "before" else "every file is rewritten"
+    assert capsys.readouterr().err == f"vllm-codemods: interrupted; {left}\n"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from codemods.cli.options import parser
-from codemods.engine.plan import EditName
+from codemods.engine import registry
 
 VERBS = ("check", "diff", "apply", "verify")
 
@@ -36,9 +36,9 @@ def test_each_verb_has_its_function_and_the_common_options(name: str) -> None:
     [
         (),
         ("fix",),
+        ("check", "--recipe", "everything"),
         ("check", ""),
         ("check", "a", "b"),
-        ("check", "--only", "kernels"),
         ("check", "--format", "dep3"),
         ("diff", "--format", "markdown"),
         ("apply", "--require", "perfect"),
@@ -57,6 +57,11 @@ def test_wrong_usage_exits_2(argv: tuple[str, ...], capsys: pytest.CaptureFixtur
     assert "usage: vllm-codemods" in capsys.readouterr().err
 
 
-def test_every_edit_can_be_chosen() -> None:
-    for edit in EditName:
-        assert parsed("check", "--skip", edit.value, "--only", edit.value).skip == [edit.value]
+def test_every_recipe_can_be_chosen() -> None:
+    for name in (*registry.names(), "all"):
+        assert parsed("check", "--recipe", name).recipe == [name]
+
+
+def test_what_is_left_out_is_left_to_the_verb() -> None:
+    options = parsed("check")
+    assert (options.tree, options.recipe, options.only, options.skip) == (None, [], [], [])

@@ -8,10 +8,11 @@ import pytest
 
 from codemods.cli.require import unmet
 from codemods.engine.plan import Plan, Tree, Verdict
+from tests.plans import plan_of
 
 
 def plan_with(verdict: Verdict, version: str | None = "0.29.0") -> Plan:
-    return Plan(Tree(Path("src"), "vllm", version), (), (), verdict)
+    return plan_of(verdict=verdict, tree=Tree(Path("src"), "vllm", version))
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

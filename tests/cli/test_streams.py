@@ -17,13 +17,13 @@ class Gone(io.StringIO):
 
 def test_a_reader_that_has_gone_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", Gone())
-    streams.show("text\n")
+    streams.write("text\n")
 
 
 def test_lines_are_said_with_the_commands_name_and_stay_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    streams.say("one", "a\nb")
+    streams.log("one", "a\nb")
     assert capsys.readouterr().err.splitlines() == [
         "vllm-codemods: one",
         "vllm-codemods: a\\nb",
@@ -65,5 +65,5 @@ def test_progress_is_for_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> No
 def test_closed_streams_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     streams.prepare()
-    streams.show("nowhere\n")
+    streams.write("nowhere\n")
     assert sys.stdout is not None

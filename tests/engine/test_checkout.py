@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from codemods.engine.checkout import (
-    BLOCK_TABLE,
-    MAX_BYTES,
+    RUNNER,
     WORKER,
     AmbiguousPackage,
     Checkout,
     UnreadableFile,
     UsageError,
 )
+from codemods.engine.files import MAX_BYTES
 
 
 def put(root: Path, *names: str, data: bytes = b"x = 1\n") -> Path:
@@ -29,7 +29,7 @@ def put(root: Path, *names: str, data: bytes = b"x = 1\n") -> Path:
 
 def package(root: Path, name: str, *, whole: bool = True) -> Path:
     home = "" if name == "." else f"{name}/"
-    return put(root, *(f"{home}{one}" for one in (WORKER, BLOCK_TABLE)[: 1 + whole]))
+    return put(root, *(f"{home}{one}" for one in (WORKER, RUNNER)[: 1 + whole]))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_near_package_is_taken_before_one_deeper_down(tmp_path: Path) -> None:
     assert Checkout.find(tmp_path).package == "vllm"
 
 
-def test_a_package_with_a_block_table_is_taken_before_a_plugin(tmp_path: Path) -> None:
+def test_a_package_with_a_model_runner_is_taken_before_a_plugin(tmp_path: Path) -> None:
     package(tmp_path, "plugin", whole=False)
     package(tmp_path, "vllm")
     assert Checkout.find(tmp_path).package == "vllm"
@@ -119,9 +119,9 @@ def test_links_to_folders_are_not_followed_in_the_search(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("home", "relative", "name"),
     [
-        ("vllm", BLOCK_TABLE, f"vllm/{BLOCK_TABLE}"),
-        (".", BLOCK_TABLE, BLOCK_TABLE),
-        ("a/vllm", BLOCK_TABLE, f"a/vllm/{BLOCK_TABLE}"),
+        ("vllm", RUNNER, f"vllm/{RUNNER}"),
+        (".", RUNNER, RUNNER),
+        ("a/vllm", RUNNER, f"a/vllm/{RUNNER}"),
         ("vllm", "../tests/x.py", "tests/x.py"),
         ("a/vllm", "../tests/x.py", "a/tests/x.py"),
     ],
@@ -156,7 +156,7 @@ def test_a_file_that_is_not_there_is_none(relative: str, tmp_path: Path) -> None
 def test_a_link_inside_the_tree_is_followed(tmp_path: Path) -> None:
     found = Checkout.find(package(tmp_path, "vllm"))
     put(tmp_path, "other.py", data=b"linked")
-    found.path("a.py").symlink_to(tmp_path / "other.py")
+    (tmp_path / "vllm/a.py").symlink_to(tmp_path / "other.py")
     assert found.read("a.py") == b"linked"
 
 
@@ -183,7 +183,7 @@ def make_link_out(path: Path) -> None:
 def test_what_is_no_file_of_the_tree_is_not_read(make: object, why: str, tmp_path: Path) -> None:
     assert callable(make)
     found = Checkout.find(package(tmp_path / "root", "vllm"))
-    make(found.path("a.py"))
+    make(tmp_path / "root/vllm/a.py")
     with pytest.raises(UnreadableFile, match=why) as caught:
         found.read("a.py")
     assert caught.value.path == "vllm/a.py"
@@ -192,7 +192,7 @@ def test_what_is_no_file_of_the_tree_is_not_read(make: object, why: str, tmp_pat
 
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     found = Checkout.find(package(tmp_path, "vllm"))
-    found.path("a.py").mkdir()
+    (tmp_path / "vllm/a.py").mkdir()
     before = len(os.listdir("/dev/fd"))
     for _ in range(3):
         found.read(WORKER)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.engine.checkout import BLOCK_TABLE
 from codemods.engine.classes import Lineage, find, lineage
 from codemods.engine.sources import Sources
+from tests.checkouts import checkout
 
-from .checkouts import checkout
+BLOCK_TABLE = "v1/worker/block_table.py"
 
 TABLE = "class Table:\n    def a(self): ...\n"
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree, fork
 
+from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import EditName, Plan, Status, Verdict
+from codemods.engine.plan import Plan, Status, Verdict
 from codemods.engine.planning import make_plan
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree, fork
 
 BASE = fork("00-monitor-in-triton-utils").tree
-KERNEL, WARM, WORK, UNIT = EditName
+RECIPES = registry.chosen(())
+KERNEL, WARM, WORK, UNIT = RECIPES[0].edits
 
 
 def plan(
     root: Path,
     tree: Tree = BASE,
-    only: frozenset[EditName] = frozenset(),
-    skip: frozenset[EditName] = frozenset(),
+    only: frozenset[str] = frozenset(),
+    skip: frozenset[str] = frozenset(),
 ) -> Plan:
     tree.write_to(root)
-    return make_plan(Checkout.find(root), only=only, skip=skip)
+    return make_plan(Checkout.find(root), RECIPES, only=only, skip=skip)
 
 
 def test_a_fixable_tree_has_its_changes_sorted_by_path(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_the_tree_is_the_one_that_was_found(tmp_path: Path) -> None:
     ],
 )
 def test_only_and_skip_leave_edits_out(
-    only: set[EditName], skip: set[EditName], made: set[EditName], tmp_path: Path
+    only: set[str], skip: set[str], made: set[str], tmp_path: Path
 ) -> None:
     found = plan(tmp_path, only=frozenset(only), skip=frozenset(skip))
     assert found.verdict is Verdict.FIXABLE
@@ -66,7 +68,7 @@ def test_only_and_skip_leave_edits_out(
     ("only", "skip"), [(set(), {WARM}), ({WORK}, set()), ({KERNEL, WORK}, set())]
 )
 def test_the_call_without_its_function_refuses_the_tree(
-    only: set[EditName], skip: set[EditName], tmp_path: Path
+    only: set[str], skip: set[str], tmp_path: Path
 ) -> None:
     found = plan(tmp_path, only=frozenset(only), skip=frozenset(skip))
     assert found.verdict is Verdict.REFUSED

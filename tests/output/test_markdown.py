@@ -6,28 +6,37 @@ from pathlib import Path
 
 import pytest
 
-from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.engine.plan import (
+    FileChange,
+    Outcome,
+    Plan,
+    Reason,
+    RecipePlan,
+    Status,
+    Tree,
+    Verdict,
+)
 from codemods.output.markdown import markdown
+from tests import plans
 
 TREE = Tree(Path("/nonexistent"), "vllm", "0.21.0", "0123456789abcdef")
 
 
 def plan_of(verdict: Verdict, *changes: FileChange, detail: str = "Adds a name.") -> Plan:
-    outcome = Outcome(EditName.KERNEL, Status.EDIT, Reason.ADDED, detail, "vllm/a_b.py", 3)
-    return Plan(TREE, (outcome,), changes, verdict)
+    outcome = Outcome("table", Status.EDIT, Reason.ADDED, detail, "vllm/a_b.py", 3)
+    return plans.plan_of([outcome], changes, verdict=verdict, tree=TREE)
 
 
 def test_a_fixable_tree_shows_its_table_and_its_diff() -> None:
-    change = FileChange("vllm/a_b.py", b"x\n", b"y\n", (EditName.KERNEL,))
+    change = FileChange("vllm/a_b.py", b"x\n", b"y\n", ("table",))
     assert markdown(plan_of(Verdict.FIXABLE, change)) == (
-        "## Slot-mapping warm-up: fixable\n"
+        "## Made-up fix: fixable\n"
         "\n"
-        "The slot-mapping warm-up is missing; `vllm-codemods apply` adds it. "
-        "(vLLM 0.21.0, commit `0123456789ab`)\n"
+        "Nothing fixes it. (vLLM 0.21.0, commit `0123456789ab`)\n"
         "\n"
         "| edit | where | status | reason | detail |\n"
         "|---|---|---|---|---|\n"
-        "| kernel | vllm/a\\_b.py:3 | edit | added | Adds a name. |\n"
+        "| table | vllm/a\\_b.py:3 | edit | added | Adds a name. |\n"
         "\n"
         "<details><summary>The change, in 1 file</summary>\n"
         "\n"
@@ -42,7 +51,7 @@ def test_a_fixable_tree_shows_its_table_and_its_diff() -> None:
 )
 def test_a_tree_with_nothing_to_do_shows_no_diff(verdict: Verdict) -> None:
     text = markdown(plan_of(verdict))
-    assert text.startswith(f"## Slot-mapping warm-up: {verdict.value}\n")
+    assert text.startswith(f"## Made-up fix: {verdict.value}\n")
     assert "<details>" not in text
 
 
@@ -62,7 +71,7 @@ def test_a_fence_in_the_source_does_not_end_the_diff() -> None:
 
 def test_a_detail_cannot_break_the_table_or_bring_html_in() -> None:
     text = markdown(plan_of(Verdict.FIXABLE, detail="a|b\n<script> `x` [y](z)"))
-    row = next(line for line in text.splitlines() if line.startswith("| kernel"))
+    row = next(line for line in text.splitlines() if line.startswith("| table"))
     assert row.endswith("| a\\|b \\<script\\> \\`x\\` \\[y\\](z) |")
 
 
@@ -74,5 +83,21 @@ def test_a_huge_diff_is_cut_at_a_line_and_says_so() -> None:
 
 
 def test_a_missing_version_and_commit_leave_no_trace() -> None:
-    plan = Plan(Tree(Path("/nonexistent"), "vllm"), (), (), Verdict.NOT_AFFECTED)
+    plan = plans.plan_of(verdict=Verdict.NOT_AFFECTED)
     assert "(" not in markdown(plan).splitlines()[2]
+
+
+def test_each_recipe_has_its_heading_and_the_tree_one_diff() -> None:
+    change = FileChange("a.py", b"x\n", b"y\n", ("table",))
+    first = plan_of(Verdict.FIXABLE, change).recipes[0]
+    second = RecipePlan("idle", plans.ABOUT, Verdict.NOT_AFFECTED, "It is fine.", ())
+    text = markdown(Plan(TREE, (first, second)))
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings == ["## Made-up fix: fixable", "## Made-up fix: not-affected"]
+    assert text.count("<details>") == 1
+
+
+def test_what_is_said_above_the_table_is_not_said_in_it() -> None:
+    outcome = Outcome("table", Status.NOT_NEEDED, Reason.NO_KERNEL, plans.WHY)
+    text = markdown(plans.plan_of([outcome], verdict=Verdict.NOT_AFFECTED))
+    assert text.count(plans.WHY) == 1

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
-from codemods.output.mail import mail_for
-from codemods.output.pager import choose_pager, coloured, show, wants_colour
-from codemods.output.patch import dep3, unified
+from codemods.engine.plan import FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
+from codemods.output.pager import choose_pager, coloured, show
+from codemods.output.patch import unified
+from tests.output.forms import dep3_form
+from tests.plans import plan_of
 
 BEFORE = b"".join(b"line %d\n" % number for number in range(1, 31))
 AFTER = BEFORE.replace(b"line 2\n", b"import\n").replace(b"line 20\n", b"line 20\ncall\r\n")
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
 class Terminal(io.BytesIO):
@@ -30,10 +30,10 @@ class Terminal(io.BytesIO):
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    worker = Outcome(EditName.WORKER, Status.EDIT, Reason.ADDED, "Calls it once.", "w.py", 21)
-    kernel = Outcome(EditName.KERNEL, Status.PRESENT, Reason.ALREADY_PRESENT, "Listed.", "k.py", 1)
-    change = FileChange("w.py", BEFORE, AFTER, (EditName.WORKER,))
-    return Plan(Tree(tmp_path, "."), (kernel, worker), (change,), Verdict.FIXABLE)
+    worker = Outcome("caller", Status.EDIT, Reason.ADDED, "Calls it once.", "w.py", 21)
+    kernel = Outcome("table", Status.PRESENT, Reason.ALREADY_PRESENT, "Listed.", "k.py", 1)
+    change = FileChange("w.py", BEFORE, AFTER, ("caller",))
+    return plan_of([kernel, worker], [change], tree=Tree(tmp_path, "."))
 
 
 @pytest.fixture
@@ -71,23 +71,14 @@ def test_an_empty_no_color_counts_as_none(plan: Plan, environ: dict[str, str]) -
 
 
 def test_an_empty_patch_starts_no_pager(plan: Plan, environ: dict[str, str]) -> None:
-    nothing = Plan(plan.tree, (), (), Verdict.ALREADY_FIXED)
+    nothing = plan_of(tree=plan.tree, verdict=Verdict.ALREADY_FIXED)
     marker = plan.tree.root / "started"
     assert shown(nothing, environ | {"PAGER": f"touch {marker}"}) == b""
     assert not marker.exists()
 
 
-@needs_git
-def test_gits_own_colour_setting_is_obeyed(plan: Plan, environ: dict[str, str]) -> None:
-    settings = Path(environ["GIT_CONFIG_GLOBAL"])
-    settings.write_text("[color]\n\tui = false\n")
-    assert not wants_colour(plan.tree.root, environ)
-    settings.write_text("[color]\n\tdiff = auto\n")
-    assert wants_colour(plan.tree.root, environ)
-
-
 def test_without_the_colours_and_notes_it_is_the_patch(plan: Plan) -> None:
-    for patch in (unified(plan), dep3(plan, mail_for(plan, author="A <a@example.org>"))):
+    for patch in (unified(plan), dep3_form(plan)):
         text = b"".join(coloured(plan, patch))
         bare = re.sub(rb"\033\[33m# [^\n]*\n", b"", text)
         assert re.sub(rb"\033\[\d*m", b"", bare) == patch
@@ -95,7 +86,7 @@ def test_without_the_colours_and_notes_it_is_the_patch(plan: Plan) -> None:
 
 def test_each_hunk_shows_its_edit_and_reason(plan: Plan) -> None:
     text = b"".join(coloured(plan, unified(plan)))
-    note = b"\033[33m# worker (added): Calls it once.\033[m\n"
+    note = b"\033[33m# caller (added): Calls it once.\033[m\n"
     assert text.count(note) == 2
     assert text.count(note + b"\033[36m@@ ") == 2
     assert b"Listed." not in text
@@ -105,37 +96,37 @@ def test_a_carriage_return_stays_inside_the_colour(plan: Plan) -> None:
     assert b"\033[32m+call\r\033[m\n" in b"".join(coloured(plan, unified(plan)))
 
 
-@needs_git
 @pytest.mark.parametrize(
-    ("settings", "variables", "expected"),
+    ("variables", "expected"),
     [
-        ("", {}, "less"),
-        ("", {"PAGER": "more"}, "more"),
-        ("[core]\n\tpager = delta", {"PAGER": "more"}, "delta"),
-        ("[core]\n\tpager = delta", {"GIT_PAGER": "most", "PAGER": "more"}, "most"),
-        ("[pager]\n\tdiff = diff-so-fancy | less", {"GIT_PAGER": "most"}, "diff-so-fancy | less"),
-        ("[pager]\n\tdiff = false", {"GIT_PAGER": "most"}, None),
-        ("[pager]\n\tdiff = true", {"GIT_PAGER": "most"}, "most"),
-        ("[core]\n\tpager = cat", {}, None),
-        ("", {"PAGER": ""}, None),
-        ("", {"GIT_PAGER": "cat", "PAGER": "more"}, None),
+        ({}, ("less",)),
+        ({"PAGER": "more"}, ("more",)),
+        ({"PAGER": "less -S '+/a b'"}, ("less", "-S", "+/a b")),
+        ({"PAGER": "more", "GIT_PAGER": "most"}, ("more",)),
+        ({"PAGER": ""}, None),
+        ({"PAGER": "cat"}, None),
+        ({"PAGER": "less '"}, None),
     ],
 )
-def test_the_pager_is_the_one_git_would_take(
-    plan: Plan,
-    environ: dict[str, str],
-    settings: str,
+def test_the_pager_is_the_environments_or_less(
+    tmp_path: Path,
     variables: dict[str, str],
-    expected: str | None,
+    expected: tuple[str, ...] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    Path(environ["GIT_CONFIG_GLOBAL"]).write_text(settings + "\n")
-    del environ["PAGER"]
-    assert choose_pager(plan.tree.root, environ | variables) == expected
+    (tmp_path / "less").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert choose_pager(variables) == expected
+
+
+def test_without_less_there_is_no_pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert choose_pager({}) is None
 
 
 def test_the_pager_gets_the_diff(plan: Plan, environ: dict[str, str]) -> None:
     seen = plan.tree.root / "seen"
-    command = f"{{ printenv LESS; cat; }} > {seen}"
+    command = f"sh -c '{{ printenv LESS; cat; }} > {seen}'"
     assert shown(plan, environ | {"PAGER": command}) == b""
     assert seen.read_bytes() == b"FRX\n" + b"".join(coloured(plan, unified(plan)))
 
@@ -160,12 +151,12 @@ def test_on_a_real_terminal_a_short_diff_is_shown_by_less(
     with os.fdopen(leader, "rb", buffering=0) as screen, os.fdopen(follower, "wb") as out:
         assert out.isatty()
         show(plan, unified(plan), out, environ | {"PAGER": "cat"})
-        assert b"# worker (added)" in screen.read(4096)
+        assert b"# caller (added)" in screen.read(4096)
 
 
 def screen_of(environ: dict[str, str], *options: str) -> bytes:
     """What `diff` of a fixture tree puts on a terminal."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-m", "codemods", "diff", str(root / "fixtures/forks/base")]
     leader, follower = pty.openpty()
     ran = subprocess.Popen(

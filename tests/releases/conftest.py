@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from codemods.engine.plan import Verdict
-
-from .trees import PINNED, Pinned, Rewritten, checkout, files_under, git, name_of, run, tree_of
+from tests.releases.trees import (
+    PINNED,
+    Pinned,
+    Rewritten,
+    checkout,
+    files_under,
+    git,
+    name_of,
+    run,
+    tree_of,
+)
 
 
 @pytest.fixture(

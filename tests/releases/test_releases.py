@@ -13,12 +13,22 @@ from pathlib import Path
 
 import pytest
 
+from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import EditName, Plan, Verdict
+from codemods.engine.plan import Plan, Verdict
 from codemods.engine.planning import make_plan
 from codemods.release.names import Source
-
-from .trees import PINNED, Pinned, Rewritten, checkout, files_under, git, name_of, run, tree_of
+from tests.releases.trees import (
+    PINNED,
+    Pinned,
+    Rewritten,
+    checkout,
+    files_under,
+    git,
+    name_of,
+    run,
+    tree_of,
+)
 
 pytestmark = pytest.mark.network
 
@@ -49,6 +59,11 @@ def test_verdict_and_edits_are_as_expected(pinned: Pinned) -> None:
     found = {one.edit: (one.status, one.reason) for one in plan.outcomes}
     assert found == {one.edit: (one.status, one.reason) for one in pinned.expected.edits}
     assert plan.verdict is pinned.expected.verdict
+
+
+@EACH
+def test_the_reason_is_the_one_that_the_readme_gives(pinned: Pinned) -> None:
+    assert _plan(pinned).recipes[0].why == pinned.expected.why
 
 
 @EACH
@@ -83,9 +98,9 @@ def test_check_says_that_it_would_change(rewritten: Rewritten) -> None:
 
 def test_the_json_tells_the_edits_and_the_files_truly(rewritten: Rewritten) -> None:
     data = rewritten.first_check.json
-    assert {edit["edit"]: (edit["status"], edit["reason"]) for edit in data["edits"]} == {
-        one.edit.value: (one.status.value, one.reason.value)
-        for one in rewritten.pinned.expected.edits
+    (recipe,) = data["recipes"]
+    assert {edit["edit"]: (edit["status"], edit["reason"]) for edit in recipe["edits"]} == {
+        one.edit: (one.status.value, one.reason.value) for one in rewritten.pinned.expected.edits
     }
     before, after = rewritten.before, rewritten.after
     assert data["files"] == [
@@ -100,8 +115,8 @@ def test_the_json_tells_the_edits_and_the_files_truly(rewritten: Rewritten) -> N
 
 def test_only_the_expected_files_change(rewritten: Rewritten) -> None:
     expected = {one.edit for one in rewritten.pinned.expected.edits if one.status.value == "edit"}
-    files = WHEEL_FILES if EditName.KERNEL in expected else WHEEL_FILES[1:]
-    tests = ["tests/v1/worker/test_gpu_model_runner.py"] if EditName.UNIT_TESTS in expected else []
+    files = WHEEL_FILES if "kernel" in expected else WHEEL_FILES[1:]
+    tests = ["tests/v1/worker/test_gpu_model_runner.py"] if "unit-tests" in expected else []
     assert rewritten.changed == tests + files
     assert set(rewritten.after) == set(rewritten.before)
 
@@ -207,7 +222,7 @@ def test_no_such_release_is_one_line_and_exit_2(version: str) -> None:
 
 @cache
 def _plan(pinned: Pinned) -> Plan:
-    return make_plan(Checkout.find(tree_of(pinned.version, pinned.source)))
+    return make_plan(Checkout.find(tree_of(pinned.version, pinned.source)), registry.chosen(()))
 
 
 def _sha256(content: bytes) -> str:

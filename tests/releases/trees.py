@@ -11,6 +11,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ class Ran:
     stderr: str
 
     @property
-    def json(self) -> dict[str, object]:
+    def json(self) -> dict[str, Any]:
         data = json.loads(self.stdout)
         assert isinstance(data, dict)
         return data

@@ -1,4 +1,4 @@
-"""The transformers run by LibCST's own tool."""
+"""A transformer run by LibCST's own tool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from libcst.tool import main
-from rewriting import leaves_alone, rewrites
+
+from tests.rewriting import leaves_alone, rewrites
 
 KERNEL = """\
 import triton
@@ -20,17 +21,6 @@ import triton
 def _scale_kernel(rows, out_ptr):
     pass
 """
-MODULE = """\
-from .warm import first, second
-
-
-class Worker:
-    def start(self):
-        self.runner.warm()
-        if self.last:
-            self.runner.warm()
-        return 1
-"""
 
 
 class Tool:
@@ -39,16 +29,12 @@ class Tool:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "file.py"
         self.said = ""
-        self.code: int | str | None = 0
 
     def __call__(self, command: str, *options: str, data: bytes) -> bytes:
         self.file.write_bytes(data)
         said = io.StringIO()
         with redirect_stdout(said), redirect_stderr(said):
-            try:
-                self.code = main("libcst.tool", ["codemod", *self.arguments(command, *options)])
-            except SystemExit as stop:
-                self.code = stop.code
+            main("libcst.tool", ["codemod", *self.arguments(command, *options)])
         self.said = said.getvalue()
         return self.file.read_bytes()
 
@@ -117,57 +103,6 @@ def test_a_list_that_cannot_be_read_is_warned_of(tool: Tool) -> None:
     options = ("AddDoNotSpecialize", "--kernel", "_scale_kernel", "--param", "rows")
     leaves_alone(lambda data: tool(*options, data=data), KERNEL.format("(do_not_specialize=FIXED)"))
     assert "1 warnings were generated" in tool.said
-
-
-def test_a_name_joins_an_import(tool: Tool) -> None:
-    options = ("ExtendImport", "--module", ".warm", "--name", "fourth")
-    rewrites(
-        lambda data: tool(*options, data=data),
-        MODULE,
-        MODULE.replace("first, second", "first, fourth, second"),
-    )
-
-
-def test_an_import_that_is_not_there_is_said_to_be_missing(tool: Tool) -> None:
-    options = ("ExtendImport", "--module", "warm", "--name", "fourth")
-    leaves_alone(lambda data: tool(*options, data=data), MODULE)
-    assert "no `from warm import …`" in tool.said
-
-
-@pytest.mark.parametrize("as_file", [False, True], ids=["text", "file"])
-def test_statements_are_put_at_the_end(tool: Tool, as_file: bool) -> None:
-    text = "def stop():\n    return 2\n"
-    path = tool.file.with_name("statements.txt")
-    path.write_text(text)
-    options = ("AppendStatements", "--source", str(path) if as_file else text)
-    rewrites(lambda data: tool(*options, data=data), MODULE, f"{MODULE}\n\n{text}")
-
-
-def test_statements_are_put_behind_the_last_call(tool: Tool) -> None:
-    options = ("--function", "start", "--call", "self.runner.warm", "--source", "self.warm = True")
-    rewrites(
-        lambda data: tool("InsertAfterCall", *options, data=data),
-        MODULE,
-        MODULE.replace("        return", "            self.warm = True\n        return"),
-    )
-
-
-@pytest.mark.parametrize(
-    ("function", "call"), [("stop", "self.runner.warm"), ("start", "warm"), ("start", "self.warm")]
-)
-def test_a_call_that_is_not_there_is_said_to_be_missing(
-    tool: Tool, function: str, call: str
-) -> None:
-    options = ("--function", function, "--call", call, "--source", "done = True")
-    leaves_alone(lambda data: tool("InsertAfterCall", *options, data=data), MODULE)
-    assert f"no function {function} that calls {call}" in tool.said
-
-
-@pytest.mark.parametrize("text", ["x = = 1", "", "# only a comment"])
-def test_a_source_without_statements_is_wrong_usage(tool: Tool, text: str) -> None:
-    leaves_alone(lambda data: tool("AppendStatements", "--source", text, data=data), MODULE)
-    assert tool.code == 2
-    assert "Traceback" not in tool.said
 
 
 def test_the_main_command_does_not_import_the_tool() -> None:

@@ -1,0 +1,48 @@
+"""A proof's row for people and for scripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.output.proofs import proof_document, proof_lines
+from codemods.prove.proof import Proof, failed, passed, skipped
+
+LONG = passed("order", "a detail of many words, " * 5 + "and an end", calls=2, share=0.5)
+
+
+@pytest.mark.parametrize(
+    ("proof", "line"),
+    [
+        (passed("order", "it is so"), "order        pass    it is so\n"),
+        (failed("gpu-compiles", "it is not"), "gpu-compiles fail    it is not\n"),
+        (skipped("keys", ""), "keys         skipped\n"),
+        (failed("keys", "one\n\x1b[31m"), "keys         fail    one\\n\\x1b[31m\n"),
+    ],
+)
+def test_a_row_is_a_line(proof: Proof, line: str) -> None:
+    assert proof_lines(proof) == line
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_row_fits_its_terminal(width: int) -> None:
+    lines = proof_lines(LONG, width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[-1].endswith("end")
+    assert all(line.startswith(" " * 21) for line in lines[1:])
+
+
+def test_figures_are_printed_where_they_are_asked_for() -> None:
+    assert "calls" not in proof_lines(LONG)
+    assert proof_lines(LONG, verbose=True).splitlines()[1] == " " * 21 + "calls 2, share 0.5"
+    assert proof_lines(passed("order", "so"), verbose=True).count("\n") == 1
+
+
+@pytest.mark.parametrize("recipe", [None, "made-up"])
+def test_a_row_as_data_has_all_of_it(recipe: str | None) -> None:
+    assert proof_document(recipe, failed("keys", "why", keys=3)) == {
+        "recipe": recipe,
+        "proof": "keys",
+        "status": "fail",
+        "detail": "why",
+        "figures": {"keys": 3},
+    }
