@@ -49,7 +49,7 @@ def page(data: Data) -> str:
 
 
 def picture(data: Data) -> str:
-    """The two kinds of tree apart: one is vLLM's, the other was written for this project's tests."""
+    """The two kinds of tree apart: one is vLLM's, the other this project's own."""
     part = data["landing"]
     names = contenders(part)
     panels = []

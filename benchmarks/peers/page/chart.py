@@ -57,7 +57,7 @@ def _legend() -> Iterator[str]:
     entries = (
         (12, RIGHT_COLOUR, "right"),
         (76, WRONG_COLOUR, "wrong, but reported as success"),
-        (272, REFUSED_COLOUR, "refused"),
+        (292, REFUSED_COLOUR, "refused"),
     )
     for x, colour, text in entries:
         yield f'<rect x="{x}" y="33" width="11" height="11" fill="{colour}"/>'
