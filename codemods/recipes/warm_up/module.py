@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from codemods.engine.plan import Outcome, Reason, Status
-from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.transforms import names
 from codemods.transforms.extend_import import with_from_import
@@ -26,6 +26,12 @@ def required(warmup: SourceFile | None, name: str, function: str) -> SourceFile:
             name,
         )
     return warmup
+
+
+def defines(sources: Sources, function: str) -> bool:
+    """Whether the tree's warm-up module has the function."""
+    file = sources.read(MODULE)
+    return file is not None and bool(names.functions(file.module, function))
 
 
 def present(warmup: SourceFile, function: str) -> Edited | None:

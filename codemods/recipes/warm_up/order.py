@@ -17,7 +17,7 @@ from codemods.engine.checkout import WORKER
 from codemods.prove.proof import Options, Proof, failed, passed, skipped
 from codemods.prove.subject import Subject
 from codemods.recipes.warm_up import edit_names
-from codemods.recipes.warm_up.flow import Flow, Paths, mentions_flag_directly
+from codemods.recipes.warm_up.flow import Flow, Path, Paths, mentions_flag_directly
 
 NAME = "order"
 METHODS = ("_compile_or_warm_up_model", "compile_or_warm_up_model")
@@ -26,8 +26,8 @@ RUNNER_WARMUPS = frozenset({"warmup_kernels", "_dummy_sampler_run", "_dummy_pool
 MONITOR_METHOD = "_maybe_activate_jit_monitor"
 
 
-def prove(subject: Subject, _: Options, *, function: str) -> Proof:
-    """The proof for the warm-up `function`."""
+def prove(subject: Subject, _: Options, *, function: str, v1_only: bool = True) -> Proof:
+    """The proof for the warm-up `function`, which is for both runners where not `v1_only`."""
     if not subject.in_force(edit_names.WORKER):
         found = subject.edit(edit_names.WORKER)
         return skipped(NAME, found.detail if found else "the worker edit was left out")
@@ -35,16 +35,16 @@ def prove(subject: Subject, _: Options, *, function: str) -> Proof:
     tree = side.parse(WORKER)
     if tree is None:
         return skipped(NAME, f"{side.name(WORKER)} does not parse with this Python")
-    return prove_module(tree, function)
+    return prove_module(tree, function, v1_only=v1_only)
 
 
-def prove_module(tree: ast.Module, function: str) -> Proof:
+def prove_module(tree: ast.Module, function: str, *, v1_only: bool = True) -> Proof:
     """The proof on a worker module's syntax tree."""
     found = _method(tree)
     if found is None:
         return failed(NAME, f"no method {METHODS[1]} in the worker")
     owner, method = found
-    watch = _Watch.over(tree, owner, method, function)
+    watch = _Watch.over(tree, owner, method, function, v1_only)
     if not any(watch.is_warmup(call) for call in _calls(method)):
         return failed(NAME, f"{owner.name}.{method.name} never calls {function}")
     watch.follow()
@@ -63,6 +63,7 @@ class _Watch:
     """Judges the calls of one method as its paths reach them."""
 
     function: str
+    v1_only: bool
     method: ast.FunctionDef
     names: dict[str, str]
     monitor_methods: frozenset[str]
@@ -78,10 +79,10 @@ class _Watch:
 
     @staticmethod
     def over(
-        tree: ast.Module, owner: ast.ClassDef, method: ast.FunctionDef, function: str
+        tree: ast.Module, owner: ast.ClassDef, method: ast.FunctionDef, function: str, v1_only: bool
     ) -> _Watch:
         names = _imported(tree.body) | _imported(ast.walk(method))
-        watch = _Watch(function, method, names, frozenset({MONITOR_METHOD}))
+        watch = _Watch(function, v1_only, method, names, frozenset({MONITOR_METHOD}))
         watch.monitor_methods |= {
             other.name
             for other in owner.body
@@ -131,7 +132,7 @@ class _Watch:
             return self._warm(call, paths)
         if self.is_monitor(call):
             self._count("monitor_calls", call.lineno)
-            if any(not path.warmed and path.v2 is not True for path in paths):
+            if any(map(self._lacks_warmup, paths)):
                 self._complain(
                     f"line {call.lineno} activates the monitor on a path without the warm-up "
                     "behind the V1/V2 branch"
@@ -143,7 +144,7 @@ class _Watch:
         self._count("warmup_calls", call.lineno)
         if any(path.watched for path in paths):
             self._complain(f"line {call.lineno} warms up after the monitor is active")
-        if self.has_flag and any(path.v2 is not False for path in paths):
+        if self.v1_only and self.has_flag and any(path.v2 is not False for path in paths):
             self._complain(
                 f"line {call.lineno} warms the V1 runner's kernel up for the V2 runner too"
             )
@@ -158,8 +159,11 @@ class _Watch:
         if self.has_monitor:
             return
         behind = [path for path in paths if path.branched or not self.has_branch]
-        if any(not path.warmed and path.v2 is not True for path in behind):
+        if any(map(self._lacks_warmup, behind)):
             self._complain(f"line {line} returns on a path without the warm-up")
+
+    def _lacks_warmup(self, path: Path) -> bool:
+        return not path.warmed and not (self.v1_only and path.v2 is True)
 
     def _meaning(self, call: ast.Call) -> str:
         """The dotted name a call goes to, through imports and local aliases."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
@@ -81,6 +82,12 @@ def import_line(module: str, found: Sequence[str]) -> str:
     if len(line) + 4 <= WIDTH:
         return line
     return laid_out(f"    from {module} import (", sorted(found), ")", spread=True).strip()
+
+
+def module_name(checkout: Checkout, name: str) -> str:
+    """The dotted name, below the package's, of the module in the file `name`."""
+    inside = name if checkout.package == "." else name.removeprefix(f"{checkout.package}/")
+    return inside.removesuffix(".py").replace("/", ".")
 
 
 def laid_out(start: str, items: Sequence[str], end: str, *, spread: bool = False) -> str:

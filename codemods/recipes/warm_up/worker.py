@@ -70,6 +70,14 @@ def edit(worker: SourceFile, call: Call, function_is_there: bool) -> Edited:
                 worker.name,
                 method.line(statement),
             )
+        if not call.v1_only and _for_one_runner(method, statement):
+            raise Refusal(
+                Reason.NO_ANCHOR,
+                f"{call.function} is for both runners, and is called for one of them; "
+                "move the call out of that arm",
+                worker.name,
+                method.line(statement),
+            )
         if not in_time:
             raise Refusal(
                 Reason.NO_ANCHOR,
@@ -169,6 +177,21 @@ def _for_v2_alone(method: Method, statement: cst.BaseStatement) -> bool:
         and any(leaf is statement for leaf in names.walk(one.body))
         for one in names.walk(method.block)
     )
+
+
+def _for_one_runner(method: Method, statement: cst.BaseStatement) -> bool:
+    """Whether a statement stands in an arm of an `if` that asks which runner there is."""
+    return any(
+        isinstance(one, cst.If)
+        and _asks_for_v2(one.test)
+        and any(leaf is statement for suite in names.suites(one) for leaf in names.walk(suite))
+        for one in names.walk(method.block)
+    )
+
+
+def _asks_for_v2(test: cst.BaseExpression) -> bool:
+    inner = test.expression if isinstance(test, cst.UnaryOperation) else test
+    return is_v2_test(inner)
 
 
 def _place(method: Method) -> str:
