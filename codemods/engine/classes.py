@@ -11,6 +11,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from codemods.engine.resolve import definitions
 from codemods.engine.sources import SourceFile, Sources
 from codemods.transforms import names
 
@@ -85,35 +86,7 @@ _WITHOUT_METHODS = frozenset(
 
 def find(sources: Sources, file: SourceFile, path: str) -> Class | None:
     """The class behind a dotted name of a module."""
-    return _find(sources, file, path, set())
-
-
-def _find(
-    sources: Sources, file: SourceFile, path: str, seen: set[tuple[str, str]]
-) -> Class | None:
-    if (file.name, path) in seen:
-        return None
-    seen.add((file.name, path))
-    first, _, rest = path.partition(".")
-    if not rest:
-        for node in names.classes(file.module):
-            if node.name.value == first:
-                return Class(file, node)
-        for target, value in names.assignments(file.module):
-            alias = names.dotted(value)
-            if target == first and alias is not None:
-                found = _find(sources, file, alias, seen)
-                if found is not None:
-                    return found
-    for one in names.imports(file.module):
-        if one.local == first:
-            module, name = one.origin(rest)
-            home = sources.module(file, module)
-            return _find(sources, home, name, seen) if home is not None else None
-    if not rest:
-        for module in names.star_imports(file.module):
-            home = sources.module(file, module)
-            found = _find(sources, home, first, seen) if home is not None else None
-            if found is not None:
-                return found
+    for found in definitions(sources, file, path):
+        if isinstance(found.node, cst.ClassDef):
+            return Class(found.file, found.node)
     return None

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from codemods.prove import rows, runner
+from codemods.prove.job import NoAnswerError, Question, proof_from
 from codemods.prove.proof import Options, Proof, ProofStatus
 from tests.recipes.slot_mapping.rewritten import plan, subject
 
@@ -127,3 +135,132 @@ def test_the_users_own_environment_does_not_reach_the_process(
     seen = "[os.environ.get(name) for name in ('ACME_TOKEN', 'CUDA_VISIBLE_DEVICES')]"
     row = run(tmp_path, f"import os; job = str({seen})", monkeypatch)
     assert row.detail == "[None, '']"
+
+
+# What the tree's code may try
+
+
+FORGED = """
+    import json, os
+    row = {{"name": "outer", "status": "pass", "detail": "forged", "figures": {{}}{token}}}
+    forged = json.dumps(row)
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, forged.encode())
+        except OSError:
+            pass
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("token", ["", ', "token": "00"'])
+def test_an_answer_that_the_trees_code_writes_is_none(
+    token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = FORGED.format(token=token).strip()
+    row = run(tmp_path, body, monkeypatch)
+    assert row.status is ProofStatus.FAIL
+    assert "answer" in row.detail
+
+
+def test_a_second_answer_beside_the_first_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = FORGED.format(token="").replace("os._exit(0)", "pass").strip()
+    assert run(tmp_path, body, monkeypatch).status is ProofStatus.FAIL
+
+
+@pytest.mark.parametrize(
+    "figures",
+    ["[]", "{1: 2}", "{'a': None}", "{'a': []}", "{'a': float('nan')}", "{'a': True}", "'text'"],
+)
+def test_figures_of_another_type_are_no_row(
+    figures: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = (
+        "from codemods.prove.proof import Proof, ProofStatus; "
+        f"return Proof('x', ProofStatus.PASS, 'x', {figures})"
+    )
+    row = run(tmp_path, body, monkeypatch)
+    if figures == "{1: 2}":  # JSON has no other names than text
+        assert row.figures == {"1": 2}
+        return
+    assert row.status is ProofStatus.FAIL
+    assert "its answer is no row" in row.detail
+
+
+def test_the_answer_has_the_row_that_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = Question("token", "keys", "", [])
+    for name, token in (("gpu-cost", "token"), ("keys", "other")):
+        answer = {"name": name, "token": token, "status": "pass", "detail": "", "figures": {}}
+        with pytest.raises(NoAnswerError, match="another question"):
+            proof_from(json.dumps(answer).encode(), question)
+
+
+def alive(marker: str) -> bool:
+    """Whether a process runs that has the marker in its command line."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if marker.encode() in path.read_bytes():
+                return True
+    return False
+
+
+LEAVES = """
+    import subprocess
+    twice = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0)"
+    command = f"import os, time; {{twice}}; time.sleep(60)"
+    subprocess.run([sys.executable, "-c", command, "{marker}"])
+    {then}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux")
+@pytest.mark.parametrize("then", ["pass", "import time; time.sleep(60)", "import os; os.abort()"])
+def test_what_a_proof_starts_ends_with_it(
+    then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = f"left-by-{tmp_path.name}"
+    body = LEAVES.format(marker=marker, then=then).strip()
+    run(tmp_path, body, monkeypatch, timeout=8)
+    assert not alive(marker)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_what_a_proof_starts_ends_with_the_tool(number: signal.Signals, tmp_path: Path) -> None:
+    marker = f"left-by-{number.name}-{os.getpid()}"
+    (tmp_path / "work").mkdir()
+    body = LEAVES.format(
+        marker=marker, then=f"open({str(tmp_path / 'begun')!r}, 'w'); import time; time.sleep(60)"
+    ).strip()
+    (tmp_path / "served.py").write_text(SERVES.format(body=body))
+    call = (
+        "import sys; from pathlib import Path; from codemods.prove import runner; "
+        f"sys.path.insert(0, {str(tmp_path)!r}); "
+        f"runner.run_worker('outer', 'served', '', Path({str(tmp_path / 'work')!r}), 60)"
+    )
+    tool = subprocess.Popen([sys.executable, "-c", call], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert alive(marker)
+    tool.send_signal(number)
+    assert tool.wait(20) == -number
+    assert not alive(marker)
+
+
+def test_modules_of_the_current_folder_are_not_the_processs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("json", "numpy", "runpy", "libcst"):
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(here)
+    monkeypatch.syspath_prepend(str(here))
+    row = run(tmp_path, "import libcst", monkeypatch)
+    assert row.status is ProofStatus.PASS
+    assert not (tmp_path / "ran").exists()

@@ -6,7 +6,6 @@ kernels whose names share the prefix are not what this method calls.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -14,6 +13,8 @@ from enum import IntEnum
 import libcst as cst
 
 from codemods.engine.classes import Class, Lineage, lineage
+from codemods.engine.classes import find as find_class
+from codemods.engine.resolve import Definition, definitions, imported
 from codemods.engine.sources import SourceFile, Sources
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import JitNames
@@ -169,52 +170,37 @@ class _Search:
         return self._looked_up[file.name, name]
 
     def _resolved(self, file: SourceFile, name: str) -> Found:
-        jit = JitNames.of(file.module)
-        definitions = names.functions(file.module, name)
-        jitted = tuple(one for one in definitions if _is_jitted(one, jit))
+        return self._found(name, definitions(self.sources, file, name))
+
+    def _found(self, name: str, found: tuple[Definition, ...]) -> Found:
+        """Take in what a name stands for: kernels, else a kernel's instance, else functions."""
+        functions = [one for one in found if isinstance(one.node, cst.FunctionDef)]
+        jitted = [one for one in functions if _is_jitted(one.node, JitNames.of(one.file.module))]
+        for one in jitted:
+            self._add(one.node.name.value, one.file, (one.node,))
         if jitted:
-            self._add(name, file, jitted)
             return Found.KERNEL
-        for definition in definitions:
-            self.follow(file, definition.body)
-        if definitions:
-            return Found.FUNCTION
-        bound = _bindings(file.module, file.module)
-        for target, value in names.assignments(file.module):
-            if target != name:
-                continue
-            if self._is_kernel_class(file, value):
+        for one in found:
+            if isinstance(one.node, cst.BaseExpression) and self._is_kernel_class(one):
                 if self._registers_keys(name):
                     self.kernel_class = name
                 else:
                     self.unresolved.append(name)
                 return Found.KERNEL
-            path = names.dotted(value)
-            found = self._reference(file, path, bound) if path is not None else Found.NOTHING
-            if found:
-                return found
-        return self._brought_in(file, name, bound)
+        for one in functions:
+            self.follow(one.file, one.node.body)
+        return Found.FUNCTION if functions else Found.NOTHING
 
-    def _brought_in(self, file: SourceFile, name: str, bound: dict[str, names.Imported]) -> Found:
-        """Resolve a name that a module has from another module of the package."""
-        if name in bound:
-            return self._imported(file, bound[name], "")
-        homes = (self.sources.module(file, one) for one in names.star_imports(file.module))
-        found = (self._defined(home, name) for home in homes if home is not None)
-        return next(filter(None, found), Found.NOTHING)
-
-    def _is_kernel_class(self, file: SourceFile, value: cst.BaseExpression) -> bool:
+    def _is_kernel_class(self, found: Definition) -> bool:
         """Whether a value is an instance of a class that holds its own jitted kernel."""
-        if not isinstance(value, cst.Call):
+        path = names.dotted(found.node.func) if isinstance(found.node, cst.Call) else None
+        owner = find_class(self.sources, found.file, path) if path is not None else None
+        if owner is None:
             return False
-        jit = JitNames.of(file.module)
+        jit = JitNames.of(owner.file.module)
         return any(
-            owner.name.value == names.dotted(value.func)
-            and any(
-                isinstance(one, cst.FunctionDef) and _is_jitted(one, jit)
-                for one in names.walk(owner.body)
-            )
-            for owner in names.classes(file.module)
+            isinstance(one, cst.FunctionDef) and _is_jitted(one, jit)
+            for one in names.walk(owner.body)
         )
 
     def _registers_keys(self, instance: str) -> bool:
@@ -226,29 +212,18 @@ class _Search:
         )
 
     def _imported(self, file: SourceFile, bound: names.Imported, rest: str) -> Found:
-        module, name = bound.origin(rest)
-        target = self.sources.module(file, module)
-        if target is None or _is_number(target.data, name):
-            return Found.NOTHING
-        return self._defined(target, name)
+        _, name = bound.origin(rest)
+        key = (file.name, f"{bound.module} {bound.name} {rest}")
+        if key not in self._looked_up:
+            self._looked_up[key] = Found.NOTHING
+            self._looked_up[key] = self._found(name, imported(self.sources, file, bound, rest))
+        return self._looked_up[key]
 
     def _add(self, name: str, file: SourceFile, found: tuple[cst.FunctionDef, ...]) -> None:
         known = self.kernels.get((file.name, name))
         there = known.definitions if known else ()
         more = tuple(one for one in found if one not in there)
         self.kernels[file.name, name] = Kernel(name, file, (*there, *more))
-
-
-def _is_number(data: bytes, name: str) -> bool:
-    """Whether a module binds a name once, to a number: PAD_SLOT_ID is not worth a parse."""
-    word = re.escape(name.encode())
-    bindings = re.findall(
-        rb"^[ \t]*%b\b[ \t]*[:=].*$|\b(?:def|class|as|import)\b.*\b%b\b" % (word, word),
-        data,
-        re.MULTILINE,
-    )
-    number = rb"%b(?:[ \t]*:[ \t]*\w+)?[ \t]*=[ \t]*-?\d+[ \t]*(?:#.*)?\r?" % word
-    return len(bindings) == 1 and re.fullmatch(number, bindings[0]) is not None
 
 
 def _bindings(module: cst.Module, body: cst.CSTNode) -> dict[str, names.Imported]:
