@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 import libcst as cst
@@ -11,7 +12,7 @@ from codemods.engine.sources import Edited, Refusal, SourceFile
 from codemods.recipes.warm_up import edit_names
 from codemods.transforms import names
 from codemods.transforms.extend_import import with_from_import
-from codemods.transforms.statements import append, line_of
+from codemods.transforms.statements import append, parse_statements, replace
 
 MODULE = "v1/worker/gpu/warmup.py"
 
@@ -28,21 +29,34 @@ def required(warmup: SourceFile | None, name: str, function: str) -> SourceFile:
     return warmup
 
 
-def present(warmup: SourceFile, function: str) -> Edited | None:
-    """The outcome where the module has the function, None where it has not."""
-    found = names.functions(warmup.module, function)
-    if not found:
-        return None
+def present(file: SourceFile, node: ast.FunctionDef, function: str) -> Edited:
+    """The outcome where the tree has the function already."""
+    line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
     return Edited(
         Outcome(
             edit_names.WARMUP,
             Status.PRESENT,
             Reason.ALREADY_PRESENT,
             f"{function} is there",
-            warmup.name,
-            line_of(warmup.module, found[0]),
+            file.name,
+            line,
         )
     )
+
+
+def replaced(warmup: SourceFile, function: str, text: str, detail: str) -> Edited:
+    """Put the function's `text` in the place of the one that is there; raises Refusal."""
+    module = _with_imports(warmup.module, warmup.name)
+    old = names.functions(module, function)
+    if len(old) != 1:
+        raise Refusal(
+            Reason.AMBIGUOUS, f"{function} is defined {len(old)} times; keep one", warmup.name
+        )
+    new = parse_statements(module, text)[0].with_changes(leading_lines=old[0].leading_lines)
+    outcome = Outcome(
+        edit_names.WARMUP, Status.EDIT, Reason.REPLACED, f"{function} {detail}", warmup.name
+    )
+    return Edited(outcome, replace(module, {old[0]: new}), marker=f"def {function}(")
 
 
 def add(warmup: SourceFile, function: str, text: str, detail: str) -> Edited:

@@ -25,8 +25,8 @@ from codemods.recipes.slot_mapping.facts.world import (
 from codemods.recipes.warm_up.following import Follower, Raised, TooComplex, Way, settled, ways
 from codemods.recipes.warm_up.values import Function, Known, Tensor, Value, Varying
 
-# More of both than a warm-up uses, then a single request or a single token in a batch.
-_ENGINES = (Limits(), Limits(requests=1), Limits(requests=1, tokens=1))
+# A single request or a single token in a batch; else there is room for more than a warm-up uses.
+_NARROW = (Limits(requests=1), Limits(requests=1, tokens=1))
 METHOD_NAME = f"{BLOCK_TABLE_CLASS}.{METHOD}"
 
 
@@ -41,11 +41,14 @@ class Warmup:
 
 def not_reached(classes: Classes, warmup: Warmup) -> str | None:
     """What the warm-up does not reach, as a sentence's part; None where it reaches all."""
+    warmed: list[World] = []
     try:
-        for limits in _ENGINES:
-            for found in settled(partial(_missed, classes, warmup, limits)):
+        for limits in (Limits(), *_NARROW):
+            for found in settled(partial(_missed, classes, warmup, limits, warmed)):
                 if found is not None:
                     return found
+            if not any(world.asks_for_limits for world in warmed):
+                break  # it does the same in every engine
     except TooComplex as error:
         return f"the warm-up cannot be followed: {error}"
     return None
@@ -73,7 +76,11 @@ class _Trace:
 
 
 def _missed(
-    classes: Classes, warmup: Warmup, limits: Limits, settings: Mapping[str, bool]
+    classes: Classes,
+    warmup: Warmup,
+    limits: Limits,
+    worlds: list[World],
+    settings: Mapping[str, bool],
 ) -> str | None:
     entered: set[str] = set()
     requests = [*_requests(classes, limits, settings, entered)]
@@ -82,6 +89,7 @@ def _missed(
             return fault
     start = World(classes, limits=limits, entered=frozenset(entered))
     warmed = [*_warmed(start, warmup, settings)]
+    worlds += [trace.world for trace in warmed]
     for trace in warmed:
         for fault in trace.world.faults:
             return fault
@@ -149,8 +157,8 @@ def _harm(
         world = trace.world
         if live and world.changed_live_rows:
             return (
-                "the warm-up adds and clears a row whatever is in use: run again on a live engine, as elastic "
-                "expert parallelism does, it takes a request's blocks away"
+                "the warm-up adds and clears a row whatever is in use: run again on a live engine, "
+                "as elastic expert parallelism does, it takes a request's blocks away"
             )
         when = " when the launch raises" if raises else ""
         if not live and world.rows:

@@ -159,6 +159,7 @@ class World:
     on_device: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
     changed_live_rows: bool = False
+    asks_for_limits: bool = False
 
     def __post_init__(self) -> None:
         self.groups, self.table = self.classes.fresh()
@@ -201,11 +202,14 @@ class World:
     def _of_the_table(self, name: str) -> Value | None:
         if name == COUNTS:
             return Setting(COUNTS)
-        if name == "max_num_reqs":
-            return Known(self.limits.requests or 256)
-        if name == "max_num_batched_tokens":
-            return Known(self.limits.tokens or 8192)
-        return None
+        limit = {
+            "max_num_reqs": self.limits.requests or 256,
+            "max_num_batched_tokens": self.limits.tokens or 8192,
+        }.get(name)
+        if limit is None:
+            return None
+        self.asks_for_limits = True
+        return Known(limit)
 
     def _of_a_table(self, base: Instance, name: str) -> Value | None:
         if base is self.groups and name in ("block_tables", "[]"):
@@ -285,18 +289,13 @@ class World:
             value = values.get(name)
             if not isinstance(value, Tensor):
                 continue
+            gives = f"the warm-up gives {name}"
             if value.dtype not in (None, dtype):
-                self.faults.append(
-                    f"the warm-up gives {name} of {value.dtype}, and requests give {dtype}"
-                )
+                self.faults.append(f"{gives} of {value.dtype}, and requests give {dtype}")
             if isinstance(value.device, Known):
-                self.faults.append(
-                    f"the warm-up gives {name} on the host, and requests on the device"
-                )
+                self.faults.append(f"{gives} on the host, and requests on the device")
             if value.start != Known(0):
-                self.faults.append(
-                    f"the warm-up gives {name} from element {value.start.text} of a tensor on"
-                )
+                self.faults.append(f"{gives} from element {value.start.text} of a tensor on")
 
     def function(self, path: Path) -> Function | None:
         for one in reversed(_definitions(self.classes.sources, path)):
