@@ -6,7 +6,6 @@ import ast
 import re
 from contextlib import suppress
 
-from codemods.engine.bound import Bound, Unbound, bound
 from codemods.engine.checkout import WORKER, Checkout
 from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
 from codemods.engine.recipe import Recipe, Run
@@ -125,6 +124,8 @@ def _warmup_there(sources: Sources) -> Warmup | None:
     file = sources.read(module.MODULE)
     if file is None or warmup.FUNCTION.encode() not in file.data:
         return None
+    from codemods.engine.bound import Bound, Unbound, bound  # most trees have no such name
+
     found = bound(sources, file, warmup.FUNCTION)
     if isinstance(found, Bound) and isinstance(found.node, ast.FunctionDef):
         return Warmup(found.file, found.node)
@@ -202,7 +203,7 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
         sources.checkout.package_name,
         covered,
         warmup=run.in_force(edits.WARMUP),
-        worker=_worker_method(sources) if run.in_force(edits.WORKER) else None,
+        worker=_worker_method(sources) if file and run.in_force(edits.WORKER) else None,
     )
     run.take(edited, file)
 

@@ -78,7 +78,7 @@ class World(Protocol):
     def stored(self, base: Value, value: Value) -> None: ...
 
 
-@dataclass
+@dataclass(eq=False)
 class Way:
     """Which outcomes one way through the code takes."""
 
@@ -136,7 +136,7 @@ def settled(follow: Callable[[Mapping[str, bool]], Result]) -> Iterator[Result]:
             yield result
 
 
-@dataclass
+@dataclass(eq=False)
 class Follower:
     """Takes one way through functions."""
 
@@ -198,7 +198,7 @@ def _default(node: ast.expr) -> Value:
     return Known(node.value) if isinstance(node, ast.Constant) else Setting(ast.unparse(node))
 
 
-@dataclass
+@dataclass(eq=False)
 class _Frame:
     """One call of a function."""
 

@@ -73,7 +73,7 @@ class Path:
     imported: Imported | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Function:
     """A function that can be followed; `first` is what it is bound to."""
 
@@ -88,7 +88,7 @@ class Function:
         return getattr(self.node, "name", "lambda")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Instance:
     """An object of a class that is followed, with the attributes that were set on the way."""
 

@@ -8,20 +8,22 @@ and nothing that belongs to the monitor, or declares the engine started, stands 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from codemods.engine.bound import Bound, Unbound, bound
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.anchor import find_anchor
-from codemods.recipes.warm_up.call_paths import Calls, Target, find_calls
 from codemods.recipes.warm_up.method import METHOD, V2_WARMUP, Method, find_method
 from codemods.recipes.warm_up.v2_flag import model_runner, v2_flag
 from codemods.transforms import names
 from codemods.transforms.extend_import import extended
 from codemods.transforms.statements import insert_after, parse_statements, replace
+
+if TYPE_CHECKING:
+    from codemods.recipes.warm_up.call_paths import Calls
 
 WARMUP_MODULE = "gpu.warmup"
 
@@ -85,6 +87,8 @@ def existing_calls(worker: SourceFile, call: Call, sources: Sources) -> Calls | 
     """The worker's calls of the function; None where it never names it."""
     if call.function.encode() not in worker.data:
         return None
+    from codemods.recipes.warm_up.call_paths import Target, find_calls  # most trees have no call
+
     runner = model_runner(find_method(worker))
     return find_calls(worker, Target(call.function, runner, call.v1_only, sources))
 
@@ -128,6 +132,8 @@ def _refuse_rebinding(method: Method, name: str, sources: Sources) -> None:
     module = method.file.module
     if name.encode() not in method.file.data:
         return
+    from codemods.engine.bound import Unbound, bound  # most trees have no such name
+
     found = bound(sources, method.file, name)
     if isinstance(found, Unbound) and not found.nowhere:
         raise Refusal(
@@ -175,8 +181,11 @@ def _place(method: Method) -> str:
 def _with_import(worker: SourceFile, function: str, sources: Sources) -> tuple[cst.Module, str]:
     """The module with the function imported, or the import to write beside the call."""
     module = worker.module
-    if function.encode() in worker.data and isinstance(bound(sources, worker, function), Bound):
-        return module, ""
+    if function.encode() in worker.data:
+        from codemods.engine.bound import Bound, bound  # most trees have no such name
+
+        if isinstance(bound(sources, worker, function), Bound):
+            return module, ""
     for statement in names.statements(module):
         if not isinstance(statement, cst.SimpleStatementLine):
             continue

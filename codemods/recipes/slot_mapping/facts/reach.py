@@ -30,7 +30,7 @@ _NARROW = (Limits(requests=1), Limits(requests=1, tokens=1))
 METHOD_NAME = f"{BLOCK_TABLE_CLASS}.{METHOD}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Warmup:
     """A warm-up function; `takes_worker` where it is given the worker and not its runner."""
 
@@ -66,7 +66,7 @@ def harm(classes: Classes, warmup: Warmup) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Trace:
     """What one way through launched, and how it got there."""
 

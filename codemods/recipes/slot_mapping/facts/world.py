@@ -55,7 +55,7 @@ class Limits:
     tokens: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Classes:
     """The tables' classes as syntax, and which methods set which of their attributes."""
 
@@ -99,13 +99,25 @@ def _syntax(lineage: Lineage) -> tuple[tuple[SourceFile, ast.ClassDef], ...] | N
     for one in lineage.classes:
         nodes = [
             node
-            for node in (ast.walk(one.file.tree) if one.file.tree else ())
+            for node in _definitions_in(one.file.tree.body if one.file.tree else ())
             if isinstance(node, ast.ClassDef) and node.name == one.name
         ]
         if not nodes:
             return None
         found.append((one.file, nodes[-1]))
     return tuple(found)
+
+
+def _definitions_in(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those behind `if` and `try` too."""
+    for node in body:
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            yield from _definitions_in(node.body)
+            for part in ("orelse", "finalbody"):
+                yield from _definitions_in(getattr(node, part, ()))
+            for handler in getattr(node, "handlers", ()):
+                yield from _definitions_in(handler.body)
 
 
 _CHANGERS = frozenset(
@@ -144,7 +156,7 @@ def _set_in(method: ast.FunctionDef) -> Iterator[str]:
             yield target.attr
 
 
-@dataclass
+@dataclass(eq=False)
 class World:
     """An engine on the way through a warm-up or a request; `live` where row 0 has a request."""
 
@@ -300,7 +312,7 @@ class World:
     def function(self, path: Path) -> Function | None:
         for one in reversed(_definitions(self.classes.sources, path)):
             if isinstance(one.node, cst.FunctionDef) and one.file.tree is not None:
-                for node in ast.walk(one.file.tree):
+                for node in _definitions_in(one.file.tree.body):
                     if isinstance(node, ast.FunctionDef) and node.name == one.node.name.value:
                         return Function(one.file, node)
         return None
