@@ -55,7 +55,8 @@ def test_the_recipe_gives_the_patch_that_the_page_shows(
 def test_a_second_run_finds_nothing_to_do(
     make_plan: Callable[[Checkout], Plan], tree: Path
 ) -> None:
-    write(make_plan(Checkout.find(tree)))
+    plan = make_plan(Checkout.find(tree))
+    write(tree, plan.changes)
     again = make_plan(Checkout.find(tree))
     assert again.verdict is Verdict.ALREADY_FIXED
     assert unified(again) == b""

@@ -53,12 +53,12 @@ def raise_if_unsound(plan: Plan) -> None:
 
 def raise_if_dirty(root: Path, changes: Iterable[FileChange]) -> None:
     """A file to write has changes that are not committed."""
-    from codemods.engine.git import GitUnsure, dirty_files
+    from codemods.engine.uncommitted import GitUnsure, dirty_files
 
     try:
         dirty = dirty_files(root, [change.path for change in changes])
     except GitUnsure as error:
-        raise Stop(REFUSED, f"{error}; --allow-dirty goes on without asking git") from None
+        raise Stop(REFUSED, str(error)) from None
     if dirty:
         raise Stop(
             REFUSED,

@@ -37,10 +37,16 @@ def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
     one = _verb(verbs, "check", run, "print what each edit would do, and why")
     one.add_argument("--format", choices=("table", "markdown"), default="table")
     _add_require(one)
+    _add_ref(
+        one,
+        "read this commit of the git repository TREE, a row for each (repeatable); a "
+        "pattern such as 'release/*' stands for every branch and tag that it matches",
+    )
 
     one = _verb(verbs, "diff", run, "print the patch that apply would make")
     _add_patch_options(one)
     _add_require(one)
+    _add_ref(one, "read this commit of the git repository TREE")
 
     one = _verb(verbs, "apply", run, "rewrite the tree, all files or none")
     one.add_argument("--dry-run", action="store_true", help="the same as diff")
@@ -76,6 +82,7 @@ def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
     one.add_argument(
         "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="for each proof"
     )
+    _add_ref(one, "read this commit of the git repository TREE")
     return top
 
 
@@ -151,6 +158,10 @@ def _add_patch_options(one: argparse.ArgumentParser) -> None:
     one.add_argument("--author", metavar="'NAME <MAIL>'", help="of the mailbox (git, dep3)")
     one.add_argument("--date", metavar="DATE", help="of the mailbox; SOURCE_DATE_EPOCH is obeyed")
     one.add_argument("--subject", metavar="TEXT", help="of the mailbox")
+
+
+def _add_ref(one: argparse.ArgumentParser, text: str) -> None:
+    one.add_argument("--ref", action="append", default=[], metavar="REF", help=text)
 
 
 def _add_require(one: argparse.ArgumentParser) -> None:

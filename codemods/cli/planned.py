@@ -24,24 +24,53 @@ class Planned:
     checkout: Checkout
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the options ask to be decided."""
+
+    recipes: tuple[Recipe, ...]
+    only: frozenset[str]
+    skip: frozenset[str]
+    replace_known: bool
+    package: str | None
+
+    @classmethod
+    def by(cls, options: argparse.Namespace) -> Asked:
+        """Raises UsageError."""
+        if options.tree is not None and options.release is not None:
+            raise UsageError("name a TREE or a --release, not both")
+        recipes = registry.chosen(options.recipe)
+        only, skip = frozenset(options.only), frozenset(options.skip)
+        _check_edits(recipes, only, skip)
+        return cls(recipes, only, skip, options.replace, options.package)
+
+    def decide(self, checkout: Checkout) -> Planned:
+        """Decide every edit in a checkout."""
+        with _no_collection():
+            plan = make_plan(
+                checkout,
+                self.recipes,
+                only=self.only,
+                skip=self.skip,
+                replace_known=self.replace_known,
+            )
+        return Planned(plan, checkout)
+
+    def refuse(self, tree: Tree, reason: Reason, detail: str) -> Planned:
+        """Refuse every edit in a tree of which the package is not known."""
+        plan = refused_plan(tree, self.recipes, reason, detail, only=self.only, skip=self.skip)
+        return Planned(plan, Checkout(tree.root, tree.package))
+
+
 def planned(options: argparse.Namespace) -> Planned:
-    """Find the package and decide every edit; raises UsageError."""
-    if options.tree is not None and options.release is not None:
-        raise UsageError("name a TREE or a --release, not both")
-    recipes = registry.chosen(options.recipe)
-    only, skip = frozenset(options.only), frozenset(options.skip)
-    _check_edits(recipes, only, skip)
+    """Find the package in TREE or a release and decide every edit; raises UsageError."""
+    asked = Asked.by(options)
     root = _release(options.release) if options.release else Path(options.tree or ".")
     try:
-        checkout = Checkout.find(root, options.package)
+        checkout = Checkout.find(root, asked.package)
     except AmbiguousPackage as error:
-        plan = refused_plan(
-            Tree(root, "."), recipes, Reason.AMBIGUOUS, str(error), only=only, skip=skip
-        )
-        return Planned(plan, Checkout(root, "."))
-    with _no_collection():
-        plan = make_plan(checkout, recipes, only=only, skip=skip, replace_known=options.replace)
-    return Planned(plan, checkout)
+        return asked.refuse(Tree(root, "."), Reason.AMBIGUOUS, str(error))
+    return asked.decide(checkout)
 
 
 def _check_edits(recipes: tuple[Recipe, ...], only: frozenset[str], skip: frozenset[str]) -> None:

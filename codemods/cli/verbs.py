@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from codemods.cli.exits import (
     Stop,
 )
 from codemods.cli.options import Verb
-from codemods.cli.planned import planned
+from codemods.cli.planned import Planned, planned
 from codemods.engine.checkout import UsageError
 from codemods.engine.plan import Plan, Verdict
 from codemods.output.table import table
@@ -35,7 +36,18 @@ def check(options: argparse.Namespace) -> int:
     """Print what each edit would do, and why."""
     if options.json and options.format == "markdown":
         raise UsageError("--json and --format markdown are two outputs: name one")
-    plan = planned(options).plan
+    if options.ref:
+        from codemods.cli.planned_refs import are_several, planned_refs
+
+        with planned_refs(options) as found:
+            plans = [one.plan for one in found]
+        if are_several(options):
+            return _check_several(plans, options)
+        return _check(plans[0], options)
+    return _check(planned(options).plan, options)
+
+
+def _check(plan: Plan, options: argparse.Namespace) -> int:
     if options.format == "markdown":
         from codemods.output.markdown import markdown
 
@@ -47,9 +59,30 @@ def check(options: argparse.Namespace) -> int:
     return WOULD_CHANGE if plan.changes else NOTHING
 
 
+def _check_several(plans: list[Plan], options: argparse.Namespace) -> int:
+    """A row for each tree, and the worst exit code."""
+    from codemods.output import trees
+
+    if options.json:
+        streams.write(trees.as_json(plans))
+    elif options.format == "markdown":
+        streams.write(trees.markdown(plans))
+    else:
+        streams.write(trees.table(plans, width=streams.width(sys.stdout)))
+    if any(plan.refusals for plan in plans):
+        return REFUSED
+    for plan in plans:
+        exits.raise_if_unmet(plan, options)
+    return WOULD_CHANGE if any(plan.changes for plan in plans) else NOTHING
+
+
 def diff(options: argparse.Namespace) -> int:
     """Print the patch that apply would make, and only that, on stdout or into a file."""
-    plan = planned(options).plan
+    with _one_planned(options) as found:
+        return _diff(found.plan, options)
+
+
+def _diff(plan: Plan, options: argparse.Namespace) -> int:
     if options.json:
         _show(plan, options)
     else:
@@ -82,7 +115,7 @@ def apply(options: argparse.Namespace) -> int:
         raise UsageError("apply rewrites a tree of yours: name it in place of --release")
     if options.output or options.author or options.date or options.subject:
         raise UsageError("apply writes no patch: -o and the mailbox's options need --dry-run")
-    from codemods.write import WriteFailed, write
+    from codemods.write import WriteFailed, remove_leftovers, write
 
     plan = planned(options).plan
     changes = plan.changes
@@ -93,6 +126,8 @@ def apply(options: argparse.Namespace) -> int:
     if not plan.refusals:
         exits.raise_if_unmet(plan, options)
     exits.raise_if_unsound(plan)
+    if not plan.refusals:
+        remove_leftovers(plan.tree.root, plan.named_files)
     if plan.refusals or not changes:
         _show(plan, options)
         exits.raise_if_refused(plan)
@@ -100,21 +135,25 @@ def apply(options: argparse.Namespace) -> int:
     if not options.allow_dirty:
         exits.raise_if_dirty(plan.tree.root, changes)
     try:
-        write(plan.tree.root, changes)
+        write(plan.tree.root, sorted(changes, key=lambda change: change.rank))
+        _show(plan.carried_out(), options, done=True)
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
-    except KeyboardInterrupt:  # it comes once the write has a good end
+    except KeyboardInterrupt:  # the write has come to a good end by then
         raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
-    _show(plan.carried_out(), options, done=True)
     return NOTHING
 
 
 def verify(options: argparse.Namespace) -> int:
     """Prove the rewrite, a row for each proof."""
+    with _one_planned(options) as found:
+        return _verify(found, options)
+
+
+def _verify(found: Planned, options: argparse.Namespace) -> int:
     from codemods.prove.proof import Options, ProofStatus
     from codemods.prove.rows import rows
 
-    found = planned(options)
     plan = found.plan
     exits.raise_if_refused(plan)
     if plan.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED) and not plan.changes:
@@ -128,11 +167,16 @@ def verify(options: argparse.Namespace) -> int:
         gpu=options.gpu,
     )
     done: list[tuple[str | None, Proof]] = []
+    recipe: str | None = None
     for subject, row in rows(plan, found.checkout, wanted):
+        if subject.recipe is not None and subject.recipe.recipe != recipe:
+            recipe = subject.recipe.recipe
+            if len(plan.recipes) > 1 and not options.json:
+                streams.write(f"{recipe}:\n")
         streams.progress(row.name)
         proof = row.prove(subject, wanted)
         streams.progress(None)
-        done.append((subject.recipe.recipe if subject.recipe else None, proof))
+        done.append((recipe, proof))
         if not options.json:
             from codemods.output.proofs import proof_lines
 
@@ -143,12 +187,27 @@ def verify(options: argparse.Namespace) -> int:
     if options.json:
         from codemods.output.proofs import proof_document
 
-        _show(plan, options, proofs=[proof_document(recipe, proof) for recipe, proof in done])
+        _show(plan, options, proofs=[proof_document(name, proof) for name, proof in done])
     failing = {ProofStatus.FAIL, *([ProofStatus.SKIPPED] if options.strict else [])}
     return FAILED if any(proof.status in failing for _, proof in done) else NOTHING
 
 
 VERBS: Mapping[str, Verb] = {"check": check, "diff": diff, "apply": apply, "verify": verify}
+
+
+@contextmanager
+def _one_planned(options: argparse.Namespace) -> Iterator[Planned]:
+    """The plan of TREE, a release or one ref."""
+    refs = getattr(options, "ref", [])  # apply has none
+    if not refs:
+        yield planned(options)
+        return
+    from codemods.cli.planned_refs import are_several, planned_refs
+
+    if are_several(options):
+        raise UsageError("several refs are for check: name one --ref, and no pattern")
+    with planned_refs(options) as found:
+        yield found[0]
 
 
 def _show(plan: Plan, options: argparse.Namespace, *, done: bool = False, **more: Any) -> None:
@@ -192,9 +251,7 @@ def _write_patches(series: tuple[tuple[str, bytes], ...], output: str) -> None:
 
 
 def _written(plan: Plan) -> str:
-    done = [
-        change
-        for change in plan.changes
-        if (plan.tree.root / change.path).read_bytes() == change.after
-    ]
-    return "nothing was written" if not done else "every file had been rewritten by then"
+    done = all(
+        (plan.tree.root / change.path).read_bytes() == change.after for change in plan.changes
+    )
+    return "every file is rewritten" if done else "nothing was written"

@@ -67,6 +67,12 @@ WORST_FIRST = (
 )
 
 
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict that decides for all of them."""
+    found = set(verdicts)
+    return next(verdict for verdict in WORST_FIRST if verdict in found)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of one edit, and why.
@@ -117,13 +123,15 @@ class Tree:
     """Which tree a plan is for.
 
     `root` is the folder the user named; `package` the vLLM package relative to it (POSIX, "." when
-    the root is the package); `version` and `commit` are None where the tree does not say.
+    the root is the package); `version` and `commit` are None where the tree does not say; `ref` is
+    the git ref that was read in the place of the files on the disk.
     """
 
     root: Path
     package: str
     version: str | None = None
     commit: str | None = None
+    ref: str | None = None
 
 
 @dataclass(frozen=True)
@@ -173,8 +181,7 @@ class Plan:
 
     @property
     def verdict(self) -> Verdict:
-        found = {one.verdict for one in self.recipes}
-        return next(verdict for verdict in WORST_FIRST if verdict in found)
+        return worst(one.verdict for one in self.recipes)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -183,6 +190,12 @@ class Plan:
     @property
     def refusals(self) -> tuple[Outcome, ...]:
         return tuple(outcome for one in self.recipes for outcome in one.refusals)
+
+    @property
+    def named_files(self) -> tuple[str, ...]:
+        """Every file that the plan names, changed or not."""
+        named = [outcome.file for outcome in self.outcomes if outcome.file is not None]
+        return tuple(dict.fromkeys([*named, *(change.path for change in self.changes)]))
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
@@ -228,6 +241,6 @@ def verdict_of(outcomes: Iterable[Outcome], means: Mapping[Reason, Verdict]) -> 
     if Status.EDIT in statuses:
         return Verdict.FIXABLE
     if decided:
-        return next(verdict for verdict in WORST_FIRST if verdict in decided)
+        return worst(decided)
     there = any(outcome.reason is Reason.ALREADY_PRESENT for outcome in seen)
     return Verdict.ALREADY_FIXED if there else Verdict.NOT_AFFECTED

@@ -121,7 +121,7 @@ class Run:
         return edit in self._present
 
     def changes(self) -> tuple[FileChange, ...]:
-        ranks = {edit: rank for rank, edit in enumerate(self.recipe.writes)}
+        ranks = {edit: self._rank(edit) for edit in self.recipe.writes}
         return tuple(
             FileChange(
                 name,
@@ -134,6 +134,12 @@ class Run:
             for name, (before, after) in sorted(self._after.items())
             for edits in (self._edited[name],)
         )
+
+    def _rank(self, edit: str) -> int:
+        """Where an edit's files come in the write; what is removed goes in the other direction."""
+        rank = self.recipe.writes.index(edit)
+        outcome = self._outcomes.get(edit)
+        return -rank if outcome is not None and outcome.reason is Reason.REMOVED else rank
 
 
 @contextmanager

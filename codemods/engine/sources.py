@@ -92,13 +92,20 @@ class Sources:
     _known: dict[str, SourceFile | None] = field(default_factory=dict)
 
     def read(self, relative: str) -> SourceFile | None:
-        """None where there is no such file; raises Refusal where it cannot be read."""
+        """None where there is no such file; raises Refusal where it is there and not to be had."""
         name = self.checkout.name(relative)
         if name not in self._known:
             try:
                 data = self.checkout.read(relative)
             except UnreadableFile as error:
                 raise Refusal(Reason.UNREADABLE, f"cannot be read: {error.why}", name) from None
+            if data is None and self.checkout.left_out(relative):
+                raise Refusal(
+                    Reason.OUTSIDE_SPARSE_CHECKOUT,
+                    "git tracks it and the sparse checkout leaves it out: "
+                    "bring it in with git sparse-checkout add",
+                    name,
+                )
             self._known[name] = None if data is None else SourceFile(name, data)
         return self._known[name]
 

@@ -26,7 +26,7 @@ def document(plan: Plan, *, verdict: Verdict | None = None, **more: Any) -> dict
         "tool": {"name": NAME, "version": version()},
         "tree": {
             "root": ".",
-            "ref": None,
+            "ref": plan.tree.ref,
             "package": plan.tree.package,
             "version": plan.tree.version,
             "commit": plan.tree.commit,

@@ -127,31 +127,16 @@ def _git_author(root: Path, environ: Mapping[str, str]) -> str | None:
 
     `git var` is not asked: it makes an identity up from the machine's name.
     """
-    name = environ.get("GIT_AUTHOR_NAME") or _git_config(root, "user.name", environ)
-    address = environ.get("GIT_AUTHOR_EMAIL") or _git_config(root, "user.email", environ)
+    from codemods.engine.identity import setting
+
+    name = environ.get("GIT_AUTHOR_NAME") or setting(root, "user.name", environ)
+    address = environ.get("GIT_AUTHOR_EMAIL") or setting(root, "user.email", environ)
     author = f"{name} <{address}>"
     try:
         _author_parts(author)
     except UsageError:
         return None
     return author if name and address else None
-
-
-def _git_config(root: Path, key: str, environ: Mapping[str, str]) -> str | None:
-    import subprocess
-
-    try:
-        asked = subprocess.run(
-            ["git", "config", "--get", key],
-            cwd=root,
-            env=dict(environ),
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return asked.stdout.decode("utf-8", "replace").strip() or None
 
 
 def _encoded(field: str, text: str) -> str:

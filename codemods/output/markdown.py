@@ -9,7 +9,7 @@ import re
 
 from codemods.engine.plan import Outcome, Plan, RecipePlan, Verdict
 from codemods.output.patch import unified
-from codemods.output.table import where
+from codemods.output.table import printable, where
 
 _LARGEST_DIFF = 500_000  # bytes
 
@@ -22,12 +22,12 @@ def markdown(plan: Plan) -> str:
 
 def _recipe(plan: Plan, one: RecipePlan) -> str:
     tree = plan.tree
-    facts = [f"vLLM {_text(tree.version)}"] if tree.version else []
+    facts = [f"vLLM {cell(tree.version)}"] if tree.version else []
     facts += [f"commit `{tree.commit[:12]}`"] if tree.commit else []
     about = f" ({', '.join(facts)})" if facts else ""
     parts = [
-        f"## {_text(one.about.title)}: {one.verdict.value}\n",
-        f"{_text(one.why)}{about}\n",
+        f"## {cell(one.about.title)}: {one.verdict.value}\n",
+        f"{cell(one.why)}{about}\n",
         "| edit | where | status | reason | detail |\n|---|---|---|---|---|",
         *(_row(outcome, one.why) for outcome in one.outcomes),
     ]
@@ -43,7 +43,7 @@ def _row(outcome: Outcome, why: str) -> str:
         outcome.reason.value,
         detail,
     )
-    return "| " + " | ".join(_text(cell) for cell in cells) + " |"
+    return "| " + " | ".join(map(cell, cells)) + " |"
 
 
 def _diff(plan: Plan) -> str:
@@ -65,8 +65,7 @@ def _fence(text: str) -> str:
     return "`" * max(3, longest + 1)
 
 
-def _text(cell: str) -> str:
+def cell(text: str) -> str:
     """A table's cell that shows `cell` as it is: no markup, no HTML, one line, valid UTF-8."""
-    cell = cell.encode("utf-8", "backslashreplace").decode()
-    escaped = re.sub(r"([\\`*_{}\[\]<>|~#&])", r"\\\1", cell)
-    return " ".join(escaped.split())
+    shown = printable(" ".join(text.split()))
+    return re.sub(r"([\\`*_{}\[\]<>|~#&])", r"\\\1", shown)

@@ -16,7 +16,7 @@ from codemods.engine.hunks import Hunk, hunks
 from codemods.engine.plan import FileChange, Plan, RecipePlan, Status
 from codemods.output.landing import lands
 from codemods.output.mail import Mail
-from codemods.output.table import NAME, version
+from codemods.output.table import NAME, printable, version
 
 
 class DoesNotLand(Exception):
@@ -140,12 +140,13 @@ def _body(plan: RecipePlan) -> str:
     """What was changed and why; no line can be taken for the start of a diff or a header."""
     edits = [outcome for outcome in plan.outcomes if outcome.status is Status.EDIT]
     bullets = [
-        _filled(f"- {outcome.edit}, {outcome.file}: {outcome.detail}", "  ") for outcome in edits
+        _filled(printable(f"- {outcome.edit}, {outcome.file}: {outcome.detail}"), "  ")
+        for outcome in edits
     ]
     what = "\n".join(["What changes:", "", *bullets, ""])
     credit = f"The idea is from {_short_name(plan.about.origin)}:\n{plan.about.origin}\n"
     made = f"Generated-by: {NAME} {version()} (apply --recipe {plan.recipe})\n"
-    return "\n".join([_filled(plan.why) + "\n", what, credit, made])
+    return "\n".join([_filled(printable(plan.why)) + "\n", what, credit, made])
 
 
 def _filled(text: str, indent: str = "") -> str:

@@ -52,7 +52,7 @@ def tree_name(plan: Plan) -> str:
     """The tree in words: `vLLM 0.21.0 in vllm`, with the commit where it is known."""
     package = plan.tree.package
     name = package if package != "." else plan.tree.root.resolve().name
-    known = [plan.tree.version, plan.tree.commit and plan.tree.commit[:12]]
+    known = [plan.tree.version, plan.tree.ref, plan.tree.commit and plan.tree.commit[:12]]
     return printable(" ".join(["vLLM", *filter(None, known), f"in {name}"]))
 
 

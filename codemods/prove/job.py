@@ -1,44 +1,134 @@
 """How a proof's process of its own is asked, and how it answers.
 
-The job goes in as text on stdin and the row comes out as JSON on stdout, so that nothing the tree's
-code does (a crash, a hang, a changed global) reaches the tool.
+The question goes in as JSON on stdin and one row comes out as JSON through a pipe that nothing else
+is given, so that nothing the tree's code does (a crash, a hang, a changed global) reaches the tool.
+An answer counts only with the question's token, which is read before any code of the tree is
+loaded. Code in the same process can still find it: a proof shows nothing about a tree that means to
+deceive.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
 
 from codemods.prove.proof import Proof, ProofStatus, failed, skipped
+
+_MOST_FIGURES = 1_000
+_LONGEST = 10_000  # letters of a detail or a figure
 
 
 class CannotRunError(Exception):
     """The proof lacks something that is not the rewrite's fault: one line says what."""
 
 
-def serve(name: str, prove: Callable[[str], Proof]) -> None:
-    """Be the process: read one job, answer with one row, whatever the tree's code does."""
-    answer = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+class NoAnswerError(Exception):
+    """What came back is no answer to the question; the message says in what way."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a process is asked: the row, the job in its proof's own terms, where to import from."""
+
+    token: str
+    row: str
+    job: str
+    path: list[str]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass
+class _Asked:
+    """The question of this process, until `serve` takes it."""
+
+    question: Question | None = None
+    answering: int = -1
+
+
+_asked = _Asked()
+
+
+def start(module: str, answering: int) -> NoReturn:
+    """Be a proof's process: read the question, then run the module that serves it."""
+    import runpy
+
+    os.set_inheritable(answering, False)
+    _asked.question = Question(**json.loads(sys.stdin.buffer.read()))
+    _asked.answering = answering
+    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    _end_with_parent()
+    sys.path[:] = _asked.question.path
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.exit(0)
+
+
+def serve(name: str, prove: Callable[[str], Proof]) -> None:
+    """Answer the question of this process with one row, whatever the tree's code does."""
+    question, answering = _asked.question, _asked.answering
+    assert question is not None
+    _asked.question = None
     try:
-        row = prove(sys.stdin.read())
+        row = prove(question.job)
     except CannotRunError as reason:
         row = skipped(name, str(reason))
     except Exception as error:
         traceback.print_exc()
         row = failed(name, f"the tree's code raised {_described(error)}")
-    json.dump(asdict(row), answer)
-    answer.close()
+    answer = {**asdict(row), "name": question.row, "token": question.token}
+    with os.fdopen(answering, "w", encoding="utf-8") as pipe:
+        json.dump(answer, pipe)
 
 
-def proof_from(text: str) -> Proof:
-    """A process's answer. Raises ValueError when it is none."""
-    data = json.loads(text)
-    return Proof(data["name"], ProofStatus(data["status"]), data["detail"], data["figures"])
+def _end_with_parent() -> None:
+    """Have the kernel end this process when the tool is killed."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        parent_death_signal = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
+        ctypes.CDLL(None).prctl(parent_death_signal, int(signal.SIGKILL), 0, 0, 0)
+
+
+def proof_from(answer: bytes, question: Question) -> Proof:
+    """A process's answer to the question. Raises NoAnswerError."""
+    if not answer:
+        raise NoAnswerError("it did not answer")
+    try:
+        data = json.loads(answer)
+        if data.pop("token") != question.token or data["name"] != question.row:
+            raise NoAnswerError("it answered another question")
+        proof = Proof(data["name"], ProofStatus(data["status"]), data["detail"], data["figures"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise NoAnswerError("its answer is no row") from None
+    if not _is_text(proof.detail) or not _are_figures(proof.figures):
+        raise NoAnswerError("its answer is no row")
+    return proof
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST
+
+
+def _are_figures(figures: Any) -> bool:
+    """Whether these are figures as a row has them, by name."""
+    if not isinstance(figures, dict) or len(figures) > _MOST_FIGURES:
+        return False
+    return all(_is_text(name) and _is_figure(figure) for name, figure in figures.items())
+
+
+def _is_figure(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return _is_text(value) or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def _described(error: Exception) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import Plan
+from codemods.engine.plan import Plan, Verdict
 from codemods.prove import lint, syntax
 from codemods.prove.proof import Options, Proof, Row
 from codemods.prove.subject import Subject
@@ -27,6 +27,8 @@ def rows(plan: Plan, checkout: Checkout, options: Options) -> Iterator[tuple[Sub
     asked = {name for name in ("mypy", "gpu") if getattr(options, name)}
     subjects: list[tuple[Subject, tuple[Row, ...]]] = [(Subject(plan, checkout), OF_EVERY_PLAN)]
     for one in plan.recipes:
+        if one.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED) and not one.changes:
+            continue
         module = registry.proofs_of(one.recipe)
         subjects.append((Subject(plan, checkout, one), module.PROOFS if module else ()))
     for subject, listed in subjects:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import re
-import signal
-import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-from codemods.prove.job import proof_from
+from codemods.engine.programs import safe_path
+from codemods.prove import processes
+from codemods.prove.job import NoAnswerError, Question, proof_from
 from codemods.prove.proof import Proof, failed
 
 OLDEST_TRITON = (3, 6)
 HOW_TO_GET = "pip install 'vllm-codemods[verify]'"
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CC", "TRITON_LIBCUDA_PATH")
-KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TRITON_HIP_LLD_PATH")
+KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TRITON_HIP_LLD_PATH")
+_OURS = Path(__file__).resolve().parents[2]  # the folder that holds this package
+# Python's isolated mode takes no module from the current folder; ours are found by their place.
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from codemods.prove.job import start; start(sys.argv[2], int(sys.argv[3]))"
+)
 
 
 def run_worker(
@@ -31,14 +35,29 @@ def run_worker(
     interpret: bool = False,
     device: str = "cpu",
 ) -> Proof:
-    """The row called `name`, from `python -m MODULE` with `job` on its stdin.
+    """The row called `name`, which `module` answers to `job` in a Python of its own.
 
     `folder` is its working folder and holds what it writes; `timeout` is in seconds. `interpret`
     has Triton run kernels on the CPU; `device` is where the tree's tensors go. Whatever the process
     does, a row comes back: a time-out and a crash are rows that fail.
     """
-    environment = _environment(folder, interpret, device)
-    return replace(_run(name, module, job, timeout, environment), name=name)
+    token = os.urandom(16).hex()
+    question = Question(token, name, job, _import_path())
+    ended = processes.run(
+        [sys.executable, "-I", "-B", "-W", "ignore", "-c", _START, str(_OURS), module],
+        folder=folder,
+        environment=_environment(folder, interpret, device),
+        timeout=timeout,
+        stdin=question.to_json().encode(),
+        answers=True,
+    )
+    if ended.status is None:
+        return failed(name, f"did not end within {timeout:g} s and was stopped")
+    try:
+        return proof_from(ended.answer, question)
+    except NoAnswerError as error:
+        why = f"{error}: {_last_line(ended.complaints)}"
+        return failed(name, f"its process ended with status {ended.status}; {why}")
 
 
 def what_is_missing() -> str | None:
@@ -67,33 +86,6 @@ def triton_version() -> str | None:
     return found.group(1) if found else None
 
 
-def _run(name: str, module: str, job: str, timeout: float, environment: dict[str, str]) -> Proof:
-    with subprocess.Popen(
-        [sys.executable, "-m", module],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=environment["TMPDIR"],
-        env=environment,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    ) as started:
-        try:
-            answer, complaints = started.communicate(job, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return failed(name, f"did not end within {timeout:g} s and was stopped")
-        finally:
-            # It leads a process group of its own: what it started ends with it.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(started.pid, signal.SIGKILL)
-    try:
-        return proof_from(answer)
-    except (ValueError, KeyError, TypeError):
-        last = (complaints.strip().splitlines() or ["no message"])[-1]
-        return failed(name, f"its process ended with status {started.returncode}: {last[:300]}")
-
-
 def _environment(folder: Path, interpret: bool, device: str) -> dict[str, str]:
     """No proxy, no cache of the user's, no GPU unless asked: what the tree's code sees here."""
     cache = folder / "triton-cache"
@@ -104,10 +96,23 @@ def _environment(folder: Path, interpret: bool, device: str) -> dict[str, str]:
     return {
         **hidden,
         **kept,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONWARNINGS": "ignore",
+        "PATH": safe_path(),
         "TMPDIR": str(folder),
         "TRITON_CACHE_DIR": str(cache),
         "TRITON_INTERPRET": "1" if interpret else "0",
     }
+
+
+def _import_path() -> list[str]:
+    """Where the process finds modules: as here, but never in the current folder for its own sake.
+
+    `python -m` puts that folder first, and it may be the tree.
+    """
+    own = str(Path(__file__).resolve().parents[2])
+    here = os.getcwd()
+    return [path for path in sys.path if path and (path != here or path == own)]
+
+
+def _last_line(complaints: bytes) -> str:
+    lines = complaints.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else "no message"

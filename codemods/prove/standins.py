@@ -17,8 +17,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location, spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+
+from codemods.prove.job import CannotRunError
 
 THE_REAL_THING = frozenset({"triton", "tl"})
 
@@ -238,3 +240,26 @@ def installed(finder: StandInFinder) -> Iterator[None]:
         roots = {top, *spare}
         for name in [name for name in sys.modules if name.partition(".")[0] in roots]:
             del sys.modules[name]
+
+
+def imported(name: str) -> ModuleType:
+    """A module of the tree; raises CannotRunError where it does not import here."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise CannotRunError(f"{name} does not import here: {error}") from error
+
+
+class NotOnRunnerError(CannotRunError, AttributeError):
+    """Still an AttributeError, so that a warm-up may ask whether the runner has something."""
+
+
+class RunnerStandIn(SimpleNamespace):
+    """The model runner as a warm-up sees it: it has what the proof gives it, and nothing else."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotOnRunnerError(
+            f"the warm-up asks the model runner for `{name}`, which nothing here stands in for"
+        )

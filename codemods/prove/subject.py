@@ -9,6 +9,7 @@ import ast
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from codemods.engine.checkout import Checkout, UnreadableFile
 from codemods.engine.plan import Outcome, Plan, RecipePlan
@@ -36,6 +37,13 @@ class Side:
         """The file's syntax tree, None where it is missing or does not parse here."""
         source = self.read(relative)
         return None if source is None else parse(source)
+
+    def copy(self, relative: str, folder: Path) -> str:
+        """Copy a file of the package into `folder`, under the side's label; where it is then."""
+        path = folder / self.label / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.read(relative) or b"")
+        return str(path)
 
 
 @dataclass(frozen=True)

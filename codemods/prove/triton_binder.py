@@ -12,9 +12,10 @@ import importlib
 import re
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from codemods.prove.job import CannotRunError
@@ -176,6 +177,23 @@ class Binder:
         if not (isinstance(answer, tuple) and len(answer) == 3 and isinstance(answer[1], list)):
             raise CannotRunError("this triton's binder answers in another shape")
         return answer[1], answer[2]
+
+
+def one_of_each_kind(targets: Iterable[str]) -> list[str]:
+    """Keys differ between Triton's backends, not between the processors of one."""
+    kinds: dict[str, str] = {}
+    for target in targets:
+        kinds.setdefault(target.partition(":")[0], target)
+    return list(kinds.values())
+
+
+def key_difference(keys: Iterable[tuple[object, ...]]) -> str:
+    """Parameters that tell two of a kernel's keys apart, or nothing where no two are of one."""
+    for one, other in pairwise(sorted(keys, key=repr)):
+        if one[:2] == other[:2] and isinstance(one[1], tuple):
+            parts = zip(one[1], one[2:], other[2:], strict=False)
+            return "; ".join(f"{name} is {a} and {b}" for name, a, b in parts if a != b)
+    return ""
 
 
 def registers(asm: dict[str, Any]) -> int | None:

@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 _TAIL = 1 << 20
 # The largest wanted file is 0.4 MB; an archive that declares more is not vLLM's.
 _LARGEST = 8 << 20
+# All wanted files together have 3 MB.
+_LARGEST_SUM = 64 << 20
+# The sdist of 0.33.0 has 38 MB, and 30 MB more once it is unpacked.
+_LARGEST_ARCHIVE = 512 << 20
+_LARGEST_UNPACKED = 4 << 30
 _CHUNK = 1 << 16
 
 
@@ -55,8 +61,7 @@ def _from_wheel(session: requests.Session, archive: Archive) -> dict[str, bytes]
             members = [
                 member for member in wheel.infolist() if wanted(member.filename, archive.source)
             ]
-            for member in members:
-                _check_size(archive, member.filename, member.file_size)
+            _check_sizes(archive, {member.filename: member.file_size for member in members})
             # In the archive's own order, which is the cheapest to read.
             members.sort(key=lambda member: member.header_offset)
             files = {member.filename: wheel.read(member) for member in members}
@@ -83,7 +88,10 @@ def _check_record(archive: Archive, files: dict[str, bytes]) -> None:
     if len(record) != 1:
         raise ReleaseError(f"{archive.filename} holds {len(record)} RECORD files, not one")
     rows = csv.reader(files[record[0]].decode("utf-8", "replace").splitlines())
-    digests = {row[0]: row[1] for row in rows if len(row) > 1}
+    try:
+        digests = {row[0]: row[1] for row in rows if len(row) > 1}
+    except csv.Error as error:
+        raise _broken(archive, error) from error
     lost = [name for name in digests if wanted(name, archive.source) and name not in files]
     if lost:
         raise ReleaseError(f"{archive.filename} lacks {lost[0]}, which its RECORD lists")
@@ -114,6 +122,8 @@ def download(session: requests.Session, archive: Archive, path: Path) -> None:
         answer.raise_for_status()
         for chunk in answer.iter_content(_CHUNK):
             digest.update(chunk)
+            if file.tell() + len(chunk) > _LARGEST_ARCHIVE:
+                raise _too_large(archive.filename, f"more than {_LARGEST_ARCHIVE >> 20} MiB")
             file.write(chunk)
     if digest.hexdigest() != archive.sha256:
         raise ReleaseError(f"{archive.filename} does not have the SHA-256 that the index gives")
@@ -121,23 +131,38 @@ def download(session: requests.Session, archive: Archive, path: Path) -> None:
 
 def _unpack(archive: Archive, path: Path) -> dict[str, bytes]:
     top = archive.filename.removesuffix(".tar.gz") + "/"
-    files = {}
+    files: dict[str, bytes] = {}
+    unpacked = 0
     with tarfile.open(path, "r:gz") as sdist:
         for member in sdist:
+            unpacked += member.size + tarfile.BLOCKSIZE
+            if unpacked > _LARGEST_UNPACKED:
+                raise _too_large(archive.filename, f"more than {_LARGEST_UNPACKED >> 30} GiB")
             name = member.name.removeprefix(top)
             # A link is never followed, whatever it is called.
             if not member.isreg() or name == member.name or not wanted(name, archive.source):
                 continue
-            _check_size(archive, name, member.size)
+            sizes = {kept: len(content) for kept, content in files.items()}
+            _check_sizes(archive, {**sizes, name: member.size})
             content = sdist.extractfile(member)
             if content is not None:
                 files[name] = content.read()
     return files
 
 
-def _check_size(archive: Archive, name: str, size: int) -> None:
-    if size > _LARGEST:
-        raise ReleaseError(f"{name} of {archive.filename} is too large: {size} bytes")
+def _check_sizes(archive: Archive, sizes: Mapping[str, int]) -> None:
+    """Refuse before anything is read: what an archive declares is the most that it gives."""
+    for name, size in sizes.items():
+        if size > _LARGEST:
+            raise _too_large(f"{name} of {archive.filename}", f"{size} bytes")
+    if sum(sizes.values()) > _LARGEST_SUM:
+        raise _too_large(
+            f"what is read of {archive.filename}", f"{sum(sizes.values())} bytes in all"
+        )
+
+
+def _too_large(what: str, size: str) -> ReleaseError:
+    return ReleaseError(f"{what} is too large: {size}")
 
 
 def _broken(archive: Archive, error: Exception) -> ReleaseError:

@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from codemods.engine.files import read_file
+
 from .names import ReleaseError, Source, pattern
 
 _SUMS = "SHA256SUMS"
@@ -27,10 +29,10 @@ def slot(into: Path | None, version: str, source: Source) -> Path:
 def load(folder: Path) -> Path | None:
     """The tree of a cached release, or None when it is not there or not as it was stored."""
     try:
-        lines = (folder / _SUMS).read_text("utf-8").splitlines()
+        lines = read_file(folder / _SUMS).decode("utf-8").splitlines()
         for line in lines:
             digest, _, name = line.partition("  ")
-            if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
+            if hashlib.sha256(read_file(folder / name)).hexdigest() != digest:
                 return None
     except (OSError, ValueError):
         return None

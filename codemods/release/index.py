@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from .names import ReleaseError, Source, UnreachableError
 
 if TYPE_CHECKING:
+    import requests
     from packaging.version import Version
     from pypi_simple import DistributionPackage, PyPISimple
 
 TIMEOUT = (15.0, 60.0)  # seconds: to connect, and between two reads
 
 _PROJECT = "vllm"
+_LARGEST_PAGE = 32 << 20  # bytes; vLLM's page has 0.3 MB
 # pip's and uv's own names for the index to use in place of the default one.
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 # The Python files are the same in each; x86_64 is what most people run.
@@ -48,7 +50,23 @@ def connect() -> Iterator[PyPISimple]:
     named = next(filter(None, map(os.environ.get, _VARIABLES)), PYPI_SIMPLE_ENDPOINT)
     # uv writes an index as NAME=URL too.
     with PyPISimple(re.sub(r"^[\w.-]+=(?=\w+:)", "", named.strip())) as client:
+        client.s.hooks["response"].append(_bounded)
         yield client
+
+
+def _bounded(answer: requests.Response, *, stream: bool = False, **_: object) -> None:
+    """Read a page within a limit, before requests reads it without one."""
+    if stream or answer.is_redirect:
+        return
+    parts = []
+    size = 0
+    for part in answer.iter_content(1 << 16):
+        parts.append(part)
+        size += len(part)
+        if size > _LARGEST_PAGE:
+            answer.close()
+            raise ReleaseError(f"{plain(answer.url)} answers with more than an index page")
+    answer._content = b"".join(parts)
 
 
 def releases(client: PyPISimple) -> tuple[str, ...]:

@@ -1,169 +1,171 @@
-"""A plan onto disk: every file or none.
+"""A plan onto disk: every file or none, without a journal.
 
 Each new content goes to a temporary file beside its target and is renamed over it, so a reader sees
 the old file or the new one, and a file with other hard links is replaced, never written through.
-A failure or a signal on the way puts every file back. A kill leaves a journal (`journal.py`) by
-which the next run undoes or completes the write (`recovery.py`).
+The caller gives the files in an order in which every prefix is a tree that works. So a killed write
+leaves such a tree, and a second write completes it. A failure or a signal undoes the renames, the
+last one first, so that a kill in between leaves such a tree too.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from codemods.engine.plan import FileChange
-from codemods.write.files import create_like, keep_old, read_writable
-from codemods.write.journal import (
-    TEMPORARY,
-    Entry,
-    Journal,
-    WriteFailed,
-    discard,
-    load,
-    locked,
-    shown,
-    store,
-)
-from codemods.write.recovery import clear, describe, go_back, pending, recover, states, sync
-from codemods.write.signals import Deferred, Interrupted, deferred
+from codemods.write.files import create_like, keep_old, read_regular
+from codemods.write.folders import Busy, locked, remove, remove_stale, sync_folder, temporary
+from codemods.write.signals import Deferred, deferred
 
-__all__ = ["Journal", "WriteFailed", "describe", "pending", "recover", "write"]
+__all__ = ["WriteFailed", "remove_leftovers", "write"]
 
 _UNTOUCHED = "nothing was written"
 
 
-class _Refused(Exception):
-    """A file is not what the plan was made from; says which and how."""
+class WriteFailed(Exception):
+    """One line for stderr: what failed, where, and in what state the files are."""
 
 
-def write(root: Path, changes: Iterable[FileChange]) -> None:
-    """Replace the plan's files in its tree, all of them or none.
+class _Failure(Exception):
+    """What went wrong with which file; says nothing of the state of the files."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file of a write.
+
+    `path` is the plan's name of it, `target` the same free of symbolic links. `new` and `old` are
+    temporary files beside it: what it will be, and a second name of what it was.
+    """
+
+    path: str
+    target: Path
+    before: bytes
+    after: bytes
+    new: Path
+    old: Path
+
+
+def write(root: Path, changes: Sequence[FileChange]) -> None:
+    """Replace the files of a tree in the order of `changes`, all of them or none.
 
     Raises WriteFailed when a file is not as the plan knows it, is no regular file inside the tree,
     or cannot be replaced with its owner, group and mode kept; every file is then as it was, unless
     the line says otherwise. SIGINT, SIGTERM and SIGHUP before the last rename are such a failure;
     after it the write ends first and the signal has its usual effect then.
     """
-    root = Path(os.path.realpath(root))
-    changes = tuple(change for change in changes if change.before != change.after)
-    if not changes:
-        return
     try:
-        journal = Journal(root, _entries(root, changes))
-    except _Refused as refusal:
-        raise WriteFailed(f"{refusal}; {_UNTOUCHED}") from None
-    with deferred() as signals:
-        try:
-            with locked(root) as lock:
-                _write_locked(journal, changes, lock, signals)
-        except OSError as error:
-            raise WriteFailed(
-                f"cannot keep a journal in {shown(root)}: {error.strerror}; {_UNTOUCHED}"
-            ) from None
-
-
-def _entries(root: Path, changes: tuple[FileChange, ...]) -> tuple[Entry, ...]:
-    token = os.urandom(8).hex()
-    entries: dict[str, Entry] = {}
-    for change in changes:
-        try:
-            real = Path(os.path.realpath(root / change.path, strict=True))
-        except OSError as error:
-            raise _Refused(f"cannot read {shown(change.path)}: {error.strerror}") from None
-        if not real.is_relative_to(root):
-            raise _Refused(f"{shown(change.path)} is a symbolic link out of {shown(root)}")
-        path = real.relative_to(root).as_posix()
-        if path in entries:
-            raise _Refused(f"{shown(change.path)} is the same file as another of the plan")
-        entries[path] = Entry(root, path, change.sha256_before, change.sha256_after, token)
-    return tuple(entries.values())
-
-
-def _compare(entry: Entry, change: FileChange) -> None:
-    try:
-        content = read_writable(entry.target, len(change.before) + 1)
-    except OSError as error:
-        raise _Refused(f"cannot write {shown(entry.path)}: {error.strerror}") from None
-    if content != change.before:
-        raise _Refused(f"{shown(entry.path)} has changed since it was read")
-
-
-def _write_locked(
-    journal: Journal, changes: tuple[FileChange, ...], lock: int, signals: Deferred
-) -> None:
-    if load(journal.root, lock) is not None:
-        raise WriteFailed(
-            f"an earlier apply on {shown(journal.root)} was interrupted: "
-            f"it must be undone or completed first; {_UNTOUCHED}"
-        )
-    try:
-        signals.check()
-        for entry, change in zip(journal.entries, changes, strict=True):
-            _compare(entry, change)
-        _refuse_leftovers(journal)
-        store(journal, lock)
-    except (_Refused, Interrupted) as failure:
-        discard(journal.root)
+        files = _files(Path(os.path.realpath(root)), changes)
+        with deferred() as signals, locked({file.target.parent for file in files}):
+            _replace_all(files, signals)
+    except (_Failure, Busy) as failure:
         raise WriteFailed(f"{failure}; {_UNTOUCHED}") from None
-    except BaseException:
-        discard(journal.root)
-        raise
+
+
+def remove_leftovers(root: Path, paths: Sequence[str]) -> None:
+    """Remove the temporary files that killed writes left beside these files of a tree.
+
+    Those of a write that is at work stay. What cannot be removed is left for the next time.
+    """
+    real = Path(os.path.realpath(root))
+    folders = {Path(os.path.realpath(real / path)).parent for path in paths}
+    remove_stale(folder for folder in folders if folder.is_relative_to(real))
+
+
+def _files(root: Path, changes: Sequence[FileChange]) -> list[_File]:
+    files: list[_File] = []
+    for change in changes:
+        if change.before == change.after:
+            continue
+        with _naming(change.path):
+            target = Path(os.path.realpath(root / change.path, strict=True))
+        if not target.is_relative_to(root):
+            raise _Failure(f"{change.path} is a symbolic link out of {root}")
+        if any(target == file.target for file in files):
+            raise _Failure(f"{change.path} is the same file as another of the plan")
+        new, old = temporary(target.parent), temporary(target.parent)
+        files.append(_File(change.path, target, change.before, change.after, new, old))
+    return files
+
+
+def _replace_all(files: Sequence[_File], signals: Deferred) -> None:
+    renamed: list[_File] = []
     try:
-        _replace_all(journal, changes, signals)
-    except (_Refused, Interrupted) as failure:
-        raise _put_back(journal, str(failure)) from None
+        for file in files:
+            _compare(file)
+        for file in files:
+            signals.check()
+            _prepare(file, is_last=file is files[-1])
+        for file in files:
+            _compare(file)
+            signals.check()
+            _rename(file)
+            renamed.append(file)
+            sync_folder(file.target.parent)
     except BaseException as failure:
-        put_back = _put_back(journal, type(failure).__name__)
-        if put_back.restored:
-            raise
-        raise put_back from failure
+        state = _put_back(renamed) if renamed else _UNTOUCHED
+        raise WriteFailed(f"{str(failure) or type(failure).__name__}; {state}") from failure
+    finally:
+        for file in files:
+            remove(file.new)
+            remove(file.old)
+
+
+def _compare(file: _File) -> None:
+    with _naming(file.path):
+        content = read_regular(file.target, len(file.before) + 1, os.O_RDWR)
+    if content != file.before:
+        raise _Failure(f"{file.path} has changed since it was read")
+
+
+def _prepare(file: _File, *, is_last: bool) -> None:
+    with _naming(file.path):
+        create_like(file.target, file.new, file.after)
+        if not is_last:  # after the last rename nothing is left to fail, so it is never undone
+            keep_old(file.target, file.old, file.before)
+
+
+def _rename(file: _File) -> None:
     try:
-        clear(journal)
+        os.replace(file.new, file.target)
     except OSError as error:
-        raise WriteFailed(
-            f"every file is rewritten, but what the write left beside them cannot be removed "
-            f"({error.strerror}); the next apply removes it",
-            restored=False,
-        ) from None
+        # A network file system may report an error for a rename that it has made.
+        if not _is_rewritten(file):
+            raise _Failure(f"cannot write {file.path}: {error.strerror}") from None
 
 
-def _refuse_leftovers(journal: Journal) -> None:
-    """Our temporaries without our journal: a write on a folder above or below this root."""
-    for folder in journal.folders:
-        for name in sorted(os.listdir(folder)):
-            if TEMPORARY.search(name):
-                raise _Refused(
-                    f"{shown(folder / name)} is of an apply at work or interrupted "
-                    "on another TREE; apply on that TREE again, or remove it"
-                )
+def _is_rewritten(file: _File) -> bool:
+    with _naming(file.path):
+        return read_regular(file.target, len(file.after) + 1, os.O_RDONLY) == file.after
 
 
-def _replace_all(journal: Journal, changes: tuple[FileChange, ...], signals: Deferred) -> None:
-    pairs = tuple(zip(journal.entries, changes, strict=True))
+def _put_back(renamed: list[_File]) -> str:
+    """Undo the renames, the last one first; returns in words what came of it.
+
+    Stops at a file that cannot be put back: it may need those that were renamed before it.
+    """
     try:
-        for entry, change in pairs:
-            signals.check()
-            create_like(entry.target, entry.new, change.after)
-            keep_old(entry.target, entry.old, change.before)
-        sync(journal)
-        for entry, change in pairs:
-            _compare(entry, change)
-            signals.check()
-            os.replace(entry.new, entry.target)
-        sync(journal)
+        while renamed:
+            file = renamed[-1]
+            if not _is_rewritten(file):
+                raise _Failure(f"{file.path} has changed since it was rewritten")
+            with _naming(file.path):
+                os.replace(file.old, file.target)
+            sync_folder(file.target.parent)
+            renamed.pop()
+    except _Failure as why:
+        names = ", ".join(file.path for file in renamed)
+        return f"restoring failed: {why}; still rewritten: {names}; the next apply writes the rest"
+    return "every file is restored"
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Name the file of an error of the operating system."""
+    try:
+        yield
     except OSError as error:
-        raise _Refused(f"cannot write {shown(entry.path)}: {error.strerror}") from None
-
-
-def _put_back(journal: Journal, failure: str) -> WriteFailed:
-    try:
-        count = go_back(journal)
-    except (OSError, WriteFailed) as error:
-        why = error.strerror if isinstance(error, OSError) else "a file has changed meanwhile"
-        return WriteFailed(
-            f"{failure}; and restoring failed ({why}): {states(journal)}; "
-            "the next apply on the same TREE tries again",
-            restored=False,
-        )
-    return WriteFailed(f"{failure}; {'every file is restored' if count else _UNTOUCHED}")
+        raise _Failure(f"cannot write {path}: {error.strerror}") from None

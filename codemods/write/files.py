@@ -3,64 +3,27 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from codemods.write.journal import write_all
-
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_HASH_LIMIT = 1 << 26  # bytes; no Python module is near it, a hostile tree's file may be
 _BOUND_TO_CONTENT = {"security.ima", "security.evm"}  # the kernel signs a file's bytes with these
 
 
-def read_writable(path: Path, limit: int) -> bytes:
-    """At most `limit` bytes of a regular file that we may write; nothing is written.
+def read_regular(path: Path, limit: int, access: int) -> bytes:
+    """At most `limit` bytes of a regular file that can be opened with `access`, such as O_RDWR.
 
     Raises OSError, also for a FIFO, device, folder or symbolic link, none of which it opens.
     """
-    opened = _open_regular(path, os.O_RDWR)
-    try:
-        return _read(opened, limit)
-    finally:
-        os.close(opened)
-
-
-def digest(path: Path) -> str | None:
-    """SHA-256 of a regular file; None when there is none, or it is no file that we ever wrote."""
-    try:
-        opened = _open_regular(path, os.O_RDONLY)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL):
-            return None
-        raise
-    try:
-        if os.fstat(opened).st_size > _HASH_LIMIT:
-            return None
-        return hashlib.sha256(_read(opened, _HASH_LIMIT)).hexdigest()
-    finally:
-        os.close(opened)
-
-
-def _open_regular(path: Path, flags: int) -> int:
     if not stat.S_ISREG(os.lstat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
-    opened = os.open(path, flags | _SAFE)
-    if stat.S_ISREG(os.fstat(opened).st_mode):
-        return opened
-    os.close(opened)
-    raise OSError(errno.EINVAL, "not a regular file")
-
-
-def _read(opened: int, limit: int) -> bytes:
-    parts = []
-    while limit > 0 and (part := os.read(opened, min(limit, 1 << 20))):
-        parts.append(part)
-        limit -= len(part)
-    return b"".join(parts)
+    with os.fdopen(os.open(path, access | _SAFE), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return file.read(limit)
 
 
 def create_like(model: Path, path: Path, content: bytes) -> None:
@@ -71,7 +34,9 @@ def create_like(model: Path, path: Path, content: bytes) -> None:
     wanted = os.lstat(model)
     opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600)
     try:
-        write_all(opened, content)
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(opened, rest) :]
         _copy_owner(opened, wanted)
         _copy_attributes(opened, model)
         _copy_mode(opened, wanted)  # last: a write or a chown clears the set-id bits

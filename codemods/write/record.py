@@ -8,9 +8,11 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
-from pathlib import Path
+import posixpath
+from collections.abc import Iterator
 
 from codemods.engine.checkout import UsageError
+from codemods.engine.files import Disk, UnreadableFile
 from codemods.engine.hunks import split_lines
 from codemods.engine.plan import FileChange, Plan
 
@@ -25,25 +27,24 @@ def with_record(plan: Plan) -> tuple[FileChange, ...]:
     package folder itself or holds no RECORD that lists such a file.
     """
     root = plan.tree.root
+    files = Disk(root)
     if plan.tree.package == ".":
         raise UsageError(
             f"--update-record needs the folder that holds {root.resolve().name}: "
             f"name {root.resolve().parent}"
         )
-    site = (root / plan.tree.package).parent
-    contents = _contents(plan)
-    records = [
-        path
-        for path in sorted(site.glob("*.dist-info/RECORD"))
-        if _listed(path.read_bytes(), _relative_to(site, root, contents))
-    ]
+    site = posixpath.dirname(plan.tree.package) or "."
+    try:
+        contents = _relative_to(site, _contents(plan, files))
+        records = [record for record in _records(files, site) if _listed(record[1], contents)]
+    except UnreadableFile as error:
+        raise UsageError(f"--update-record cannot read {error}") from None
     if contents and not records:
-        raise UsageError(f"{site} has no .dist-info/RECORD that lists vLLM's files")
+        raise UsageError(f"{root / site} has no .dist-info/RECORD that lists vLLM's files")
     changes = [
-        FileChange(path.relative_to(root).as_posix(), before, after, (), _LAST)
-        for path in records
-        if (before := path.read_bytes())
-        != (after := updated(before, _relative_to(site, root, contents)))
+        FileChange(name, before, after, (), _LAST)
+        for name, before in records
+        if before != (after := updated(before, contents))
     ]
     return (*plan.changes, *changes)
 
@@ -70,7 +71,10 @@ def _updated_row(line: bytes, contents: dict[str, bytes]) -> bytes:
 
 def _name(line: bytes) -> str | None:
     """The path in a row of three fields; None for any other line."""
-    rows = list(csv.reader([line.decode("utf-8", "surrogateescape").rstrip("\r\n")]))
+    try:
+        rows = list(csv.reader([line.decode("utf-8", "surrogateescape").rstrip("\r\n")]))
+    except csv.Error:  # a NUL byte, a field that is no path for its length
+        return None
     return rows[0][0] if rows and len(rows[0]) == 3 else None
 
 
@@ -78,21 +82,28 @@ def _listed(record: bytes, contents: dict[str, bytes]) -> bool:
     return any(_name(line) in contents for line in split_lines(record))
 
 
-def _contents(plan: Plan) -> dict[str, bytes]:
+def _records(files: Disk, site: str) -> Iterator[tuple[str, bytes]]:
+    """Each RECORD of a site-packages folder, by its name relative to the root."""
+    for entry in files.names(site):
+        if entry.endswith(".dist-info"):
+            name = posixpath.normpath(f"{site}/{entry}/RECORD")
+            data = files.read(name)
+            if data is not None:
+                yield name, data
+
+
+def _contents(plan: Plan, files: Disk) -> dict[str, bytes]:
     """Path relative to the root -> the bytes a file will have, for each file the plan speaks of."""
     named = {outcome.file for outcome in plan.outcomes if outcome.file is not None}
-    on_disk = {
-        path: (plan.tree.root / path).read_bytes()
-        for path in sorted(named)
-        if (plan.tree.root / path).is_file()
-    }
+    on_disk = {path: data for path in sorted(named) if (data := files.read(path)) is not None}
     return on_disk | {change.path: change.after for change in plan.changes}
 
 
-def _relative_to(site: Path, root: Path, contents: dict[str, bytes]) -> dict[str, bytes]:
+def _relative_to(site: str, contents: dict[str, bytes]) -> dict[str, bytes]:
     """The same with paths as RECORD writes them, relative to the folder of the `.dist-info`."""
+    if site == ".":
+        return contents
+    start = f"{site}/"
     return {
-        (root / path).relative_to(site).as_posix(): data
-        for path, data in contents.items()
-        if (root / path).is_relative_to(site)
+        path.removeprefix(start): data for path, data in contents.items() if path.startswith(start)
     }

@@ -22,7 +22,6 @@ import pytest
 
 from codemods.cli.main import main
 from codemods.engine import registry
-from codemods.engine.plan import FileChange
 from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, fork
 
 BASE = fork("00-monitor-in-triton-utils").tree
@@ -601,9 +600,9 @@ def test_a_refusal_is_told_though_no_one_reads_the_table(tree: Path) -> None:
     assert b"gpu_worker.py" in ran.stderr
 
 
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("when", ["before", "after", "while-printing"])
 def test_an_interrupt_says_what_it_left(
-    before: bool,
+    when: str,
     tree: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -612,15 +611,18 @@ def test_an_interrupt_says_what_it_left(
 
     real = codemods.write.write
 
-    def interrupted(root: Path, changes: tuple[FileChange, ...]) -> None:
-        if not before:
-            real(root, changes)
+    def interrupted(*arguments: object) -> None:
+        if when == "after":
+            real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(codemods.write, "write", interrupted)
+    if when == "while-printing":
+        monkeypatch.setattr(codemods.cli.streams, "write", interrupted)
+    else:
+        monkeypatch.setattr(codemods.write, "write", interrupted)
     assert main(["apply", str(tree)]) == 130
-    told = "nothing was written" if before else "every file had been rewritten by then"
-    assert told in capsys.readouterr().err
+    left = "nothing was written" if when == "before" else "every file is rewritten"
+    assert capsys.readouterr().err == f"vllm-codemods: interrupted; {left}\n"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from codemods.engine.checkout import (
-    MAX_BYTES,
     RUNNER,
     WORKER,
     AmbiguousPackage,
@@ -17,6 +16,7 @@ from codemods.engine.checkout import (
     UnreadableFile,
     UsageError,
 )
+from codemods.engine.files import MAX_BYTES
 
 
 def put(root: Path, *names: str, data: bytes = b"x = 1\n") -> Path:
@@ -156,7 +156,7 @@ def test_a_file_that_is_not_there_is_none(relative: str, tmp_path: Path) -> None
 def test_a_link_inside_the_tree_is_followed(tmp_path: Path) -> None:
     found = Checkout.find(package(tmp_path, "vllm"))
     put(tmp_path, "other.py", data=b"linked")
-    found.path("a.py").symlink_to(tmp_path / "other.py")
+    (tmp_path / "vllm/a.py").symlink_to(tmp_path / "other.py")
     assert found.read("a.py") == b"linked"
 
 
@@ -183,7 +183,7 @@ def make_link_out(path: Path) -> None:
 def test_what_is_no_file_of_the_tree_is_not_read(make: object, why: str, tmp_path: Path) -> None:
     assert callable(make)
     found = Checkout.find(package(tmp_path / "root", "vllm"))
-    make(found.path("a.py"))
+    make(tmp_path / "root/vllm/a.py")
     with pytest.raises(UnreadableFile, match=why) as caught:
         found.read("a.py")
     assert caught.value.path == "vllm/a.py"
@@ -192,7 +192,7 @@ def test_what_is_no_file_of_the_tree_is_not_read(make: object, why: str, tmp_pat
 
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     found = Checkout.find(package(tmp_path, "vllm"))
-    found.path("a.py").mkdir()
+    (tmp_path / "vllm/a.py").mkdir()
     before = len(os.listdir("/dev/fd"))
     for _ in range(3):
         found.read(WORKER)

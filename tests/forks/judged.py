@@ -7,12 +7,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Verdict
 from codemods.engine.planning import make_plan
-
-from . import oracle
-from .trees import Tree
+from tests.forks import oracle
+from tests.forks.trees import Tree
 
 NO_HINTS = oracle.Hints()
 UNCHANGED = (Verdict.REFUSED, Verdict.SUPERSEDED, Verdict.NOT_AFFECTED, Verdict.ALREADY_FIXED)
@@ -35,7 +35,7 @@ class Judged:
 def plan_of(tree: Tree, package: str | None = None) -> Plan:
     with tempfile.TemporaryDirectory() as folder:
         root = tree.write_to(Path(folder))
-        plan = make_plan(Checkout.find(root, package))
+        plan = make_plan(Checkout.find(root, package), registry.chosen(()))
         left = {
             path.relative_to(root).as_posix(): path.read_bytes()
             for path in root.rglob("*")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .trees import BLOCK_TABLE, FORKS, WARMUP, WORKER, read_toml
+from tests.forks.trees import BLOCK_TABLE, FORKS, WARMUP, WORKER, read_toml
 
 Pick = Callable[[Sequence[Any]], Any]
 Change = Callable[[str, Pick], str]

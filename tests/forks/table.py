@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 from codemods.engine.plan import Plan, Status
-
-from . import oracle, trees
-from .judged import Judged, judged
-from .trees import Fork
+from tests.forks import oracle, trees
+from tests.forks.judged import Judged, judged
+from tests.forks.trees import Fork
 
 PAGE = Path(__file__).parents[2] / "docs" / "forks.md"
 HINTS = oracle.Hints(frozenset({"watching.begin"}))
@@ -39,7 +38,7 @@ def results() -> dict[str, Judged]:
 def page(found: dict[str, Judged]) -> str:
     rows = [row(trees.fork(name), result.plan) for name, result in found.items()]
     refusals = [
-        f"- `{name}`, {outcome.edit.value}: {outcome.detail}\n"
+        f"- `{name}`, {outcome.edit}: {outcome.detail}\n"
         for name, result in found.items()
         for outcome in result.plan.refusals
     ]
@@ -49,7 +48,7 @@ def page(found: dict[str, Judged]) -> str:
 def row(fork: Fork, plan: Plan) -> str:
     cells = [f"`{fork.name}`", fork.what, plan.verdict.value]
     for edit in EDITS:
-        outcome = next(o for o in plan.outcomes if o.edit.value == edit)
+        outcome = next(o for o in plan.outcomes if o.edit == edit)
         idle = outcome.status is Status.NOT_NEEDED
         cells.append("-" if idle else f"{outcome.status.value}: {outcome.reason.value}")
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

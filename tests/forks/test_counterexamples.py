@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from codemods.engine.plan import Verdict
-
-from . import oracle, trace, trees
-from .judged import Judged, judged
-from .trees import BLOCK_TABLE, WARMUP, WORKER, Tree
+from tests.forks import oracle, trace, trees
+from tests.forks.judged import Judged, judged
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree
 
 IMPORT = "from .gpu.warmup import warmup_kernels\n"
 METHOD = "    def compile_or_warm_up_model(self)"

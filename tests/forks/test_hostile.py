@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from . import trees
-from .trees import BLOCK_TABLE, WARMUP, WORKER
+from tests.forks import trees
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER
 
 SECONDS = 60
 MEMORY = 3 << 30  # bytes of address space; LibCST's tree of a 5 MB file takes most of it

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from . import oracle, trace, trees
-from .mixing import CHANGES, METHOD, statement_in
-from .profiles import examples
-from .trees import WORKER
+from tests.forks import oracle, trace, trees
+from tests.forks.mixing import CHANGES, METHOD, statement_in
+from tests.forks.profiles import examples
+from tests.forks.trees import WORKER
 
 CALLS = (
     "if not self.use_v2_model_runner:\n    warmup_v1_slot_mapping_kernel(self.model_runner)",

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from codemods.engine.plan import Reason
-
-from . import oracle, table, trees
-from .judged import Judged, judged
+from tests.forks import oracle, table, trees
+from tests.forks.judged import Judged, judged
 
 HINTS = oracle.Hints(frozenset({"watching.begin"}))
 NAMES = trees.names()
@@ -34,14 +33,14 @@ UNCHANGED = [name for name in NAMES if name not in FIXABLE]
 def test_the_verdict_and_the_reasons_are_those_expected(name: str) -> None:
     plan, expected = result(name).plan, trees.fork(name).expected
     said = {
-        outcome.edit.value: {
+        outcome.edit: {
             "status": outcome.status.value,
             "reason": outcome.reason.value,
             "file": outcome.file,
         }
         for outcome in plan.outcomes
     }
-    shown = {o.edit.value: (o.status.value, o.reason.value, o.detail) for o in plan.outcomes}
+    shown = {o.edit: (o.status.value, o.reason.value, o.detail) for o in plan.outcomes}
     assert plan.verdict.value == expected["verdict"], shown
     for edit in ("kernel", "warmup", "worker", "unit-tests"):
         wanted = {k: v for k, v in expected.get(edit, {}).items() if k != "mentions"}
@@ -51,10 +50,8 @@ def test_the_verdict_and_the_reasons_are_those_expected(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_detail_names_what_was_found(name: str) -> None:
     plan, expected = result(name).plan, trees.fork(name).expected
-    details = {outcome.edit.value: outcome.detail for outcome in plan.outcomes}
+    details = {outcome.edit: outcome.detail for outcome in plan.outcomes}
     assert all(details.values())
-    for word in expected.get("mentions", ()):
-        assert any(word in detail for detail in details.values()), details
     for edit, detail in details.items():
         for word in expected.get(edit, {}).get("mentions", ()):
             assert word in detail

@@ -11,9 +11,8 @@ import pytest
 
 from codemods import release
 from codemods.engine.plan import Verdict
-
-from .judged import judged
-from .trees import BLOCK_TABLE, WARMUP, WORKER, Tree
+from tests.forks.judged import judged
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree
 
 pytestmark = pytest.mark.network
 RELEASES = ("0.21.0", "0.26.0")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from . import oracle, trace, trees
-from .trees import BLOCK_TABLE, WARMUP, WORKER
+from tests.forks import oracle, trace, trees
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER
 
 Files = dict[str, bytes]
 

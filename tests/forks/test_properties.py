@@ -10,12 +10,11 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from codemods.engine.plan import Verdict
-
-from . import oracle, trace, trees
-from .judged import Judged, judged
-from .mixing import BYTES, CHANGES
-from .profiles import examples
-from .trees import BLOCK_TABLE, WARMUP, WORKER, Tree
+from tests.forks import oracle, trace, trees
+from tests.forks.judged import Judged, judged
+from tests.forks.mixing import BYTES, CHANGES
+from tests.forks.profiles import examples
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree
 
 HINTS = oracle.Hints(frozenset({"watching.begin"}))
 

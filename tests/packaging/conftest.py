@@ -1,45 +1,64 @@
-"""The trees that each consumer's tests run on: one made by hand, and four releases."""
+"""The trees that the consumers' tests run on: small ones made here, and real releases."""
 
 from __future__ import annotations
 
-import shutil
+import sys
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
-from consumers import Case, hand_made
+from consumers import Case, crlf_tree, fixture_tree, made, release, run
 
-from codemods.engine.checkout import Checkout
-from codemods.engine.planning import make_plan
-from codemods.release import ReleaseError, fetch
-
-RELEASES = ("0.21.0", "0.23.0", "0.24.0", "0.26.0")
+TREES = {"small": fixture_tree, "crlf": crlf_tree}
 
 
-@pytest.fixture(
-    scope="session",
-    params=["hand-made", *(pytest.param(each, marks=pytest.mark.network) for each in RELEASES)],
-)
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    root = tmp_path_factory.mktemp("tree") / "before"
-    if request.param == "hand-made":
-        return hand_made(root)
-    return released(request.param, root)
+@pytest.fixture(scope="session")
+def case_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    """A case by its name, made when it is first asked for."""
+
+    @cache
+    def make(name: str) -> Case:
+        folder = tmp_path_factory.mktemp(name)
+        build = TREES.get(name, partial(release, name))
+        return made(name, build(folder / "before"), folder)
+
+    return make
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Case:
-    return hand_made(tmp_path / "small")
+@pytest.fixture(scope="session")
+def small(case_of: Callable[[str], Case]) -> Case:
+    """The fixture fork, with what is hard for consumers in it."""
+    return case_of("small")
 
 
-def released(version: str, root: Path) -> Case:
-    """A release's own files and the real plan for them."""
-    try:
-        found = fetch(version)
-    except ReleaseError as error:
-        pytest.skip(f"the release {version} cannot be read: {error}")
-    shutil.copytree(found, root)
-    for path in root.rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    plan = make_plan(Checkout.find(root))
-    assert plan.changes, f"{version} should be fixable: {plan.outcomes}"
-    return Case(version, root, plan)
+@pytest.fixture(scope="session")
+def crlf(case_of: Callable[[str], Case]) -> Case:
+    """The same tree with CRLF line ends throughout."""
+    return case_of("crlf")
+
+
+@pytest.fixture(params=["small", pytest.param("0.26.0", marks=pytest.mark.network)])
+def case(request: pytest.FixtureRequest, case_of: Callable[[str], Case]) -> Case:
+    return case_of(request.param)
+
+
+@pytest.fixture(scope="session")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """0.29.0, to which the patch of 0.26.0 applies although it is not needed."""
+    return release("0.29.0", tmp_path_factory.mktemp("0.29.0") / "newer")
+
+
+@pytest.fixture(scope="session")
+def older(case_of: Callable[[str], Case]) -> Case:
+    return case_of("0.26.0")
+
+
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where pip reaches no package index: what needs one installs the build backend."""
+    folder = tmp_path_factory.mktemp("index")
+    command = [sys.executable, "-I", "-m", "pip", "download", "-q", "--no-deps", "hatchling"]
+    ran = run(command, folder)
+    if ran.status != 0:
+        pytest.skip(f"pip reaches no package index: {ran.output.strip().splitlines()[-1]}")

@@ -1,4 +1,4 @@
-"""A tree, its plan, and what it means that a patch landed on it."""
+"""A tree, the patches that the command makes of it, and what it means that one was applied."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
-from codemods.output.mail import SUBJECT, Mail
-from codemods.output.patch import dep3, git_mailbox, unified
+from codemods.release import UnreachableError, fetch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIXTURE = REPOSITORY / "fixtures/forks/base"
-PATCH = "warm-up-slot-mapping.patch"
-MAIL = Mail(
-    "Ada Example <ada@example.org>", datetime(2026, 5, 20, 8, 0, tzinfo=timezone.utc), SUBJECT
-)
+PAGES = ("docs/packaging.md", "docs/rebasing.md")
+VERSION = "0.21.0"
+PATCH = f"warm-up-slot-mapping-{VERSION}.patch"
+EPOCH = "1779264000"
 FORMS = ("unified", "git", "dep3")
 MAILBOXES = ("git", "dep3")
 # What a consumer says when a patch does not fit to the byte.
@@ -35,40 +32,43 @@ COMPLAINT = re.compile(
 
 @dataclass(frozen=True)
 class Case:
-    """A tree on disk, as it is before, and the plan for it."""
+    """A tree as it is before, the files that `apply` changes, and the patch in each form."""
 
     name: str
     root: Path
-    plan: Plan
+    changes: dict[str, bytes]
+    patches: dict[str, bytes]
 
     @property
     def version(self) -> str:
-        return self.plan.tree.version or "0"
-
-    @property
-    def has_a_real_plan(self) -> bool:
-        """Whether the tool itself made the plan."""
-        return self.name != "hand-made"
-
-    def patch(self, form: str) -> bytes:
-        """The plan in one form; byte for byte what the command writes for these fields."""
-        if form == "unified":
-            return unified(self.plan)
-        return git_mailbox(self.plan, MAIL) if form == "git" else dep3(self.plan, MAIL)
+        return VERSION if self.name in ("small", "crlf") else self.name
 
     def copy(self, to: Path) -> Path:
         shutil.copytree(self.root, to)
         return to
 
+    def copy_fixed(self, to: Path) -> Path:
+        self.copy(to)
+        for path, after in self.changes.items():
+            (to / path).write_bytes(after)
+        return to
+
     def assert_fixed(self, tree: Path) -> None:
         """Every file is as apply writes it or as it was, and nothing was left lying about."""
-        after = {change.path: change.after for change in self.plan.changes}
-        self._assert_holds(tree, after)
+        self._assert_holds(tree, self.changes)
         strays = [path for path in tree.rglob("*") if path.suffix in (".orig", ".rej")]
         assert not [path for path in strays if ".pc" not in path.parts]
 
     def assert_untouched(self, tree: Path) -> None:
         self._assert_holds(tree, {})
+
+    def assert_packaged(self, folder: Path) -> None:
+        """A built package's files, below `folder`, are as apply writes them."""
+        for path in self.root.rglob("*"):
+            if path.is_file():
+                name = path.relative_to(self.root).as_posix()
+                wanted = self.changes.get(name, path.read_bytes())
+                assert (folder / name).read_bytes() == wanted, name
 
     def _assert_holds(self, tree: Path, after: dict[str, bytes]) -> None:
         for path in sorted(self.root.rglob("*")):
@@ -77,6 +77,54 @@ class Case:
                 assert (tree / name).read_bytes() == after.get(name, path.read_bytes()), name
                 mode = (tree / name).stat().st_mode & 0o111
                 assert mode == path.stat().st_mode & 0o111, f"mode of {name}"
+
+
+def made(name: str, root: Path, folder: Path) -> Case:
+    """The case of a tree, as the command itself answers; uses names in `folder`."""
+    fixed = Path(shutil.copytree(root, folder / "fixed"))
+    tool("apply", str(fixed))
+    changes = {
+        path.relative_to(root).as_posix(): (fixed / path.relative_to(root)).read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and path.read_bytes() != (fixed / path.relative_to(root)).read_bytes()
+    }
+    assert len(changes) > 1, f"{name} should be fixable"
+    author = ("--author", "Ada Example <ada@example.org>", "--date", EPOCH)
+    patches = {form: tool("diff", str(root), "--format", form, *author) for form in FORMS}
+    return Case(name, root, changes, patches)
+
+
+def fixture_tree(root: Path) -> Path:
+    """The fixture fork with an executable, a form feed, and a file without a last newline."""
+    shutil.copytree(FIXTURE, root)
+    worker = root / "vllm/v1/worker"
+    (worker / "gpu_worker.py").chmod(0o755)
+    table = worker / "block_table.py"
+    table.write_bytes(table.read_bytes().replace(b"\n\n\n@triton", b"\n\n\x0c\n@triton"))
+    assert b"\x0c" in table.read_bytes()
+    warmup = worker / "gpu/warmup.py"
+    warmup.write_bytes(warmup.read_bytes().rstrip(b"\n"))
+    return root
+
+
+def crlf_tree(root: Path) -> Path:
+    """The same with CRLF line ends throughout."""
+    fixture_tree(root)
+    for path in root.rglob("*.py"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    return root
+
+
+def release(version: str, to: Path) -> Path:
+    """A copy of a release's package; skips only where the package index cannot be reached."""
+    try:
+        found = fetch(version)
+    except UnreachableError as error:
+        pytest.skip(f"the release {version} cannot be read: {error}")
+    shutil.copytree(found / "vllm", to / "vllm")
+    for path in to.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return to
 
 
 @dataclass(frozen=True)
@@ -103,11 +151,21 @@ def run(command: str | list[str], cwd: Path, **variables: str) -> Ran:
     return Ran(ended.returncode, ended.stdout.decode("utf-8", "replace"))
 
 
+def run_well(command: str | list[str], cwd: Path, **variables: str) -> str:
+    """Run a command that must succeed and must not complain; gives what it printed."""
+    ran = run(command, cwd, **variables)
+    assert ran.status == 0, f"{command}: exit {ran.status}\n{ran.output}"
+    assert not COMPLAINT.search(ran.output), ran.output
+    return ran.output
+
+
 def environment(home: Path) -> dict[str, str]:
+    """The command and its Python are first on the PATH."""
     return {
-        "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin",
         "HOME": str(home),
         "LC_ALL": "C.UTF-8",
+        "SOURCE_DATE_EPOCH": EPOCH,
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_AUTHOR_NAME": "Packager",
@@ -117,34 +175,40 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def run_well(command: str | list[str], cwd: Path, **variables: str) -> str:
-    """Run a command that must succeed and must not complain; gives what it printed."""
-    ran = run(command, cwd, **variables)
-    assert ran.status == 0, f"{command}: exit {ran.status}\n{ran.output}"
-    assert not COMPLAINT.search(ran.output), ran.output
-    return ran.output
-
-
-def with_command(folder: Path, **variables: str) -> dict[str, str]:
-    """Variables that put `vllm-codemods`, run from this checkout, on the PATH."""
-    (folder / "bin").mkdir(exist_ok=True)
-    program = folder / "bin/vllm-codemods"
-    program.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{REPOSITORY}" exec "{sys.executable}" -m codemods "$@"\n'
+def tool(*arguments: str) -> bytes:
+    """What the command prints on stdout; it must succeed."""
+    ended = subprocess.run(
+        ["vllm-codemods", *arguments], env=environment(Path()), capture_output=True, check=False
     )
-    program.chmod(0o755)
-    path = variables.get("PATH", environment(folder)["PATH"])
-    return variables | {"PATH": f"{folder / 'bin'}:{path}"}
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout
 
 
-def tarball(case: Case, folder: Path, name: str) -> Path:
+def script(name: str, folder: Path, *arguments: str) -> Ran:
+    """Run a recipe that is a whole script, in `folder`, from a file elsewhere."""
+    file = folder.parent / f"{name}.sh"
+    file.write_text(recipe(name), encoding="utf-8")
+    file.chmod(0o755)
+    return run([str(file), *arguments], folder)
+
+
+def update_patch(folder: Path, tree: Path, version: str) -> Ran:
+    """Run the page's `update-patch` for a release that is unpacked in `folder`."""
+    shutil.copytree(tree, folder / f"vllm-{version}")
+    try:
+        return script("update-patch", folder, version)
+    finally:
+        shutil.rmtree(folder / f"vllm-{version}")
+
+
+def tarball(tree: Path, folder: Path, name: str) -> Path:
     """The tree as a source archive `name`.tar.gz that unpacks to `name`/."""
-    source = case.copy(folder / "tarball" / name)
+    archive = folder / f"{name}.tar.gz"
     run_well(
-        ["tar", "-C", str(source.parent), "-czf", str(folder / f"{name}.tar.gz"), name], folder
+        ["tar", "-czf", str(archive), "--transform", f"s,^\\.,{name},", "-C", str(tree), "."],
+        folder,
     )
-    shutil.rmtree(source.parent)
-    return folder / f"{name}.tar.gz"
+    return archive
 
 
 def commit_all(tree: Path) -> None:
@@ -152,75 +216,27 @@ def commit_all(tree: Path) -> None:
     run_well("git init -q && git add -f . && git commit -qm base", tree)
 
 
+def contents(tree: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(tree).as_posix(): path.read_bytes()
+        for path in sorted(tree.rglob("*"))
+        if path.is_file() and ".git" not in path.relative_to(tree).parts
+    }
+
+
+def pages() -> str:
+    return "".join((REPOSITORY / page).read_text(encoding="utf-8") for page in PAGES)
+
+
 def recipe(name: str) -> str:
-    """The block of docs/packaging.md that has this name."""
-    page = (REPOSITORY / "docs/packaging.md").read_text(encoding="utf-8")
-    found = re.search(rf"<!-- recipe: {re.escape(name)} -->\n```\w+\n(.*?)```\n", page, re.DOTALL)
-    assert found is not None, f"docs/packaging.md has no recipe {name!r}"
+    """The block of the pages that has this name."""
+    found = re.search(rf"<!-- recipe: {re.escape(name)} -->\n```\w+\n(.*?)```\n", pages(), re.S)
+    assert found is not None, f"no page has a recipe {name!r}"
     return found[1]
 
 
 def need(*tools: str) -> None:
     """Skip, and say why, where a tool is not installed."""
-    for tool in tools:
-        if shutil.which(tool, path=environment(Path())["PATH"]) is None:
-            pytest.skip(f"{tool} is not installed")
-
-
-KERNEL = """\
-# The worker's comments hold an em dash \u2014 here.
-import triton
-
-
-@triton.jit
-def _kernel(num_tokens, max_num_tokens):
-    pass
-\f
-class Table:
-    pass
-"""
-
-
-def hand_made(root: Path) -> Case:
-    """A small tree with what trips consumers: a new last line, a mode, non-ASCII, a form feed."""
-    kernel = KERNEL.encode()
-    fixed = kernel.replace(b"@triton.jit\n", b'@triton.jit(do_not_specialize=["num_tokens"])\n')
-    files = {
-        "vllm/v1/worker/block_table.py": (kernel, fixed),
-        "vllm/v1/worker/gpu/warmup.py": (b"x = 1", b"x = 1\n\n\ny = 2\n"),
-        "vllm/v1/worker/gpu_worker.py": (b"a\nb\nc\n", b"a\nb\nnew\nc\n"),
-    }
-    for path, (before, _) in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(before)
-    (root / "vllm/v1/worker/gpu_worker.py").chmod(0o755)
-    (root / "vllm/__init__.py").write_bytes(b"")
-    edits = (EditName.KERNEL, EditName.WARMUP, EditName.WORKER)
-    changes = tuple(
-        FileChange(path, before, after, (edit,))
-        for edit, (path, (before, after)) in zip(edits, files.items(), strict=True)
-    )
-    outcomes = tuple(
-        Outcome(
-            edit, Status.EDIT, Reason.ADDED, "Adds what is missing \u2014 once.", change.path, 1
-        )
-        for edit, change in zip(edits, changes, strict=True)
-    )
-    return Case(
-        "hand-made", root, Plan(Tree(root, "vllm", "0.21.0"), outcomes, changes, Verdict.FIXABLE)
-    )
-
-
-def with_crlf(case: Case) -> Case:
-    """The same tree with CRLF line ends throughout."""
-    changes = tuple(
-        replace(
-            change,
-            before=change.before.replace(b"\n", b"\r\n"),
-            after=change.after.replace(b"\n", b"\r\n"),
-        )
-        for change in case.plan.changes
-    )
-    for change in changes:
-        (case.root / change.path).write_bytes(change.before)
-    return replace(case, plan=replace(case.plan, changes=changes))
+    for each in tools:
+        if shutil.which(each, path=environment(Path())["PATH"]) is None:
+            pytest.skip(f"{each} is not installed")

@@ -1,11 +1,12 @@
-"""A Debian source and binary package with the patch in its quilt series; lintian on its header."""
+"""A Debian package built by debuild with the page's script and rules; quilt; lintian."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, need, run, run_well, tarball
+from consumers import FORMS, PATCH, Case, Ran, need, recipe, run, run_well, script, tarball
 
 CONTROL = """\
 Source: vllm
@@ -25,103 +26,169 @@ Description: inference server
 CHANGELOG = """\
 vllm ({version}-1) unstable; urgency=medium
 
-  * Warm the slot-mapping kernel up.
+  * New upstream release.
 
  -- Ada Example <ada@example.org>  Wed, 20 May 2026 08:00:00 +0000
+"""
+RULES = "#!/usr/bin/make -f\n%:\n\tdh $@ --buildsystem=none\n"
+OTHER = """\
+--- a/vllm/v1/worker/block_table.py
++++ b/vllm/v1/worker/block_table.py
+@@ -1 +1,2 @@
++# The packager's own line.
+ \"\"\"Which cache block holds which token, for each request, on the host and on the device.\"\"\"
 """
 
 
 @pytest.fixture(autouse=True)
 def _dpkg() -> None:
-    need("dpkg-source", "dpkg-buildpackage", "dh", "tar")
+    need("dpkg-source", "debuild", "dh", "quilt", "tar")
 
 
-def debianised(case: Case, form: str, folder: Path) -> Path:
-    """The unpacked source with debian/, beside its orig tarball."""
-    archive = tarball(case, folder, f"vllm-{case.version}")
-    archive.rename(folder / f"vllm_{case.version}.orig.tar.gz")
-    tree = case.copy(folder / f"vllm-{case.version}")
+def debianised(tree: Path, version: str, folder: Path, rules: str = RULES) -> Path:
+    """The unpacked source with debian/ and no patch, beside its orig tarball."""
+    tarball(tree, folder, f"vllm-{version}").rename(folder / f"vllm_{version}.orig.tar.gz")
+    run_well(["tar", "-xf", f"vllm_{version}.orig.tar.gz"], folder)
+    source = folder / f"vllm-{version}"
     files = {
         "control": CONTROL,
-        "changelog": CHANGELOG.format(version=case.version),
+        "changelog": CHANGELOG.format(version=version),
         "copyright": "Apache-2.0\n",
-        "rules": "#!/usr/bin/make -f\n%:\n\tdh $@ --buildsystem=none\n",
+        "rules": rules,
         "install": "vllm usr/share/vllm\n",
         "source/format": "3.0 (quilt)\n",
-        "patches/series": PATCH + "\n",
     }
     for name, text in files.items():
-        path = tree / "debian" / name
+        path = source / "debian" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    (tree / "debian/rules").chmod(0o755)
-    (tree / "debian/patches" / PATCH).write_bytes(case.patch(form))
-    return tree
+    (source / "debian/rules").chmod(0o755)
+    return source
+
+
+def with_rules(tree: Path, version: str, folder: Path) -> Path:
+    return debianised(tree, version, folder, RULES + "\n" + recipe("debian-rules"))
+
+
+def with_patch(case: Case, form: str, folder: Path) -> Path:
+    """Debianised, with the patch put in by hand."""
+    source = debianised(case.root, case.version, folder)
+    (source / "debian/patches").mkdir()
+    (source / "debian/patches" / PATCH).write_bytes(case.patches[form])
+    (source / "debian/patches/series").write_text(PATCH + "\n")
+    return source
+
+
+def debuild(source: Path) -> Ran:
+    return run(["debuild", "--no-lintian", "-us", "-uc", "-d"], source)
+
+
+def series(source: Path) -> list[str]:
+    return (source / "debian/patches/series").read_text().splitlines()
+
+
+def assert_installed(case: Case, source: Path) -> None:
+    (package,) = source.parent.glob("*.deb")
+    run_well(["dpkg-deb", "-x", package.name, f"installed-{case.name}"], source.parent)
+    case.assert_packaged(source.parent / f"installed-{case.name}/usr/share/vllm")
+
+
+def test_the_recipe_builds_the_fix_again_and_again(small: Case, tmp_path: Path) -> None:
+    source = with_rules(small.root, small.version, tmp_path)
+    wanted = [f"warm-up-slot-mapping-{small.version}.patch"]
+    for _ in range(2):
+        assert script("debian", source).status == 0
+        assert series(source) == wanted
+        ran = debuild(source)
+        assert ran.status == 0, ran.output
+        assert_installed(small, source)
+    ran = script("debian", source)
+    assert (ran.status, series(source)) == (0, wanted), ran.output
+
+
+def test_the_recipe_puts_the_patch_behind_the_packagers_own(small: Case, tmp_path: Path) -> None:
+    source = with_rules(small.root, small.version, tmp_path)
+    patches = source / "debian/patches"
+    patches.mkdir()
+    (patches / "other.patch").write_text(OTHER)
+    (patches / "series").write_text("warm-up-slot-mapping-0.1.patch\nother.patch\n")
+    (patches / "warm-up-slot-mapping-0.1.patch").write_text("stale\n")
+    for _ in range(2):
+        assert script("debian", source).status == 0
+        assert series(source) == ["other.patch", f"warm-up-slot-mapping-{small.version}.patch"]
+        assert len(list(patches.glob("*.patch"))) == 2
+        small.assert_untouched(source)
+        # What dpkg-source leaves in an unpacked package: every patch applied.
+        run_well("quilt push -a --fuzz=0", source, QUILT_PATCHES="debian/patches")
+    table = (source / "vllm/v1/worker/block_table.py").read_bytes()
+    assert table == b"# The packager's own line.\n" + small.changes["vllm/v1/worker/block_table.py"]
+
+
+def test_a_tree_that_needs_no_fix_loses_the_patch_and_its_build_stops(
+    small: Case, tmp_path: Path
+) -> None:
+    source = with_rules(small.copy_fixed(tmp_path / "fixed"), "9.0", tmp_path)
+    (source / "debian/patches").mkdir()
+    (source / "debian/patches/warm-up-slot-mapping-9.0.patch").write_bytes(small.patches["dep3"])
+    (source / "debian/patches/series").write_text("warm-up-slot-mapping-9.0.patch\n")
+    for _ in range(2):
+        assert script("debian", source).status == 1
+        assert series(source) == []
+        assert not list(source.glob("debian/patches/*.patch"))
+    assert debuild(source).status != 0
+    assert not list(tmp_path.glob("*.deb"))
+
+
+@pytest.mark.network
+def test_a_build_of_a_release_that_was_not_asked_about_stops(
+    older: Case, newer: Path, tmp_path: Path
+) -> None:
+    source = with_rules(newer, "0.29.0", tmp_path)
+    (source / "debian/patches").mkdir()
+    name = "warm-up-slot-mapping-0.26.0.patch"
+    (source / "debian/patches" / name).write_bytes(older.patches["dep3"])
+    (source / "debian/patches/series").write_text(name + "\n")
+    ran = debuild(source)
+    assert ran.status != 0
+    assert "dpkg-source: info: applying " + name in ran.output
+    assert "warm-up-slot-mapping-0.29.0.patch" in ran.output
+    assert not list(tmp_path.glob("*.deb"))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_dpkg_source_builds_and_unpacks_with_the_fix_in(
-    case: Case, form: str, tmp_path: Path
-) -> None:
-    tree = debianised(case, form, tmp_path)
-    run_well(["dpkg-source", "-b", tree.name], tmp_path)
-    run_well(["dpkg-source", "-x", f"vllm_{case.version}-1.dsc", "unpacked"], tmp_path)
-    case.assert_fixed(tmp_path / "unpacked")
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_dpkg_source_refuses_a_tree_that_has_the_fix_upstream(
     small: Case, form: str, tmp_path: Path
 ) -> None:
-    fixed = tmp_path / "fixed"
-    small.copy(fixed)
-    for change in small.plan.changes:
-        (fixed / change.path).write_bytes(change.after)
-    already = Case("fixed", fixed, small.plan)
-    tree = debianised(already, form, tmp_path)
-    ran = run(["dpkg-source", "-b", tree.name], tmp_path)
-    assert ran.status != 0
-    assert not list(tmp_path.glob("*.dsc"))
+    source = with_patch(small, form, tmp_path)
+    run_well(["dpkg-source", "-b", source.name], tmp_path)
+    run_well(["dpkg-source", "-x", f"vllm_{small.version}-1.dsc", "unpacked"], tmp_path)
+    small.assert_fixed(tmp_path / "unpacked")
 
 
-def test_the_binary_package_holds_the_bytes_that_apply_writes(case: Case, tmp_path: Path) -> None:
-    tree = debianised(case, "dep3", tmp_path)
-    run_well(["dpkg-buildpackage", "-us", "-uc", "-d"], tree)
-    (package,) = tmp_path.glob("*.deb")
-    run_well(["dpkg-deb", "-x", package.name, "installed"], tmp_path)
-    for change in case.plan.changes:
-        installed = tmp_path / "installed/usr/share/vllm" / change.path
-        if installed.exists() or change.path.startswith("vllm/"):
-            assert installed.read_bytes() == change.after
-
-
-def test_lintian_is_silent_on_the_patch_header(case: Case, tmp_path: Path) -> None:
+def test_lintian_is_silent_on_the_header_of_dep3_alone(small: Case, tmp_path: Path) -> None:
     need("lintian")
-    assert complaints(case, "dep3", tmp_path) == []
-
-
-def test_lintian_does_complain_of_a_patch_without_a_header(small: Case, tmp_path: Path) -> None:
-    need("lintian")
-    assert complaints(small, "unified", tmp_path) != []
+    for form in ("dep3", "unified"):
+        (tmp_path / form).mkdir()
+    assert complaints(small, "dep3", tmp_path / "dep3") == []
+    assert complaints(small, "unified", tmp_path / "unified") != []
 
 
 def complaints(case: Case, form: str, folder: Path) -> list[str]:
     """What lintian, at its most pedantic, says of the patch."""
-    tree = debianised(case, form, folder)
-    run_well(["dpkg-source", "-b", tree.name], folder)
+    source = with_patch(case, form, folder)
+    run_well(["dpkg-source", "-b", source.name], folder)
     command = ["lintian", "--display-info", "--pedantic", "--display-experimental", "--allow-root"]
     said = run([*command, f"vllm_{case.version}-1.dsc"], folder).output
     assert "vllm source" in said, said
-    return [line for line in said.splitlines() if "patch" in line or "dep3" in line]
+    return [line for line in said.splitlines() if re.search("patch|dep3", line)]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_quilt_pushes_each_form_and_refuses_it_the_second_time(
     case: Case, form: str, tmp_path: Path
 ) -> None:
-    need("quilt")
     tree = case.copy(tmp_path / "tree")
-    (tmp_path / PATCH).write_bytes(case.patch(form))
+    (tmp_path / PATCH).write_bytes(case.patches[form])
     run_well(["quilt", "import", f"../{PATCH}"], tree)
     run_well(["quilt", "push", "--fuzz=0"], tree)
     case.assert_fixed(tree)

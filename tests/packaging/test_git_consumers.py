@@ -11,11 +11,11 @@ from consumers import (
     PATCH,
     Case,
     commit_all,
+    contents,
     need,
     recipe,
     run,
     run_well,
-    with_crlf,
 )
 
 
@@ -27,7 +27,7 @@ def _git() -> None:
 def placed(case: Case, form: str, tree: Path) -> Path:
     """A copy of the tree with the patch beside it."""
     case.copy(tree)
-    (tree.parent / PATCH).write_bytes(case.patch(form))
+    (tree.parent / PATCH).write_bytes(case.patches[form])
     return tree
 
 
@@ -70,40 +70,76 @@ def test_git_am_3_is_a_no_op_the_second_time(case: Case, form: str, tmp_path: Pa
 def test_git_am_3_finds_the_base_by_the_full_index_lines(small: Case, tmp_path: Path) -> None:
     tree = placed(small, "git", tmp_path / "tree")
     commit_all(tree)
-    kernel = tree / small.plan.changes[0].path
-    kernel.write_bytes(
-        kernel.read_bytes().replace(b"import triton\n", b"import triton as triton\n")
-    )
+    kernel = tree / "vllm/v1/worker/block_table.py"
+    kernel.write_bytes(kernel.read_bytes().replace(b"    max_num_tokens,\n", b"    ours,\n"))
     run_well("git commit -qam moved", tree)
     assert run(f"git am ../{PATCH}", tree).status != 0
     run_well("git am --abort", tree)
     run_well(f"git am -3 ../{PATCH}", tree)
-    assert b"as triton" in kernel.read_bytes()
+    assert b"    ours,\n" in kernel.read_bytes()
     assert b"do_not_specialize" in kernel.read_bytes()
 
 
+# --- CRLF -----------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("form", MAILBOXES)
-def test_a_crlf_tree_needs_keep_cr(form: str, tmp_path: Path, small: Case) -> None:
-    case = with_crlf(small)
-    tree = placed(case, form, tmp_path / "tree")
+def test_crlf_in_the_repository_needs_keep_cr(form: str, tmp_path: Path, crlf: Case) -> None:
+    tree = placed(crlf, form, tmp_path / "tree")
     commit_all(tree)
-    assert run(f"git am ../{PATCH}", tree).status != 0
+    (tree / PATCH).symlink_to(f"../{PATCH}")
+    assert line_ends(tree) == {"i/crlf w/crlf"}
+    assert run(f"git am {PATCH}", tree).status != 0
     run_well("git am --abort", tree)
-    case.assert_untouched(tree)
-    run_well(f"{recipe('crlf').strip()} ../{PATCH}", tree)
-    case.assert_fixed(tree)
+    crlf.assert_untouched(tree)
+    run_well(recipe("keep-cr"), tree)
+    crlf.assert_fixed(tree)
+
+
+@pytest.mark.parametrize("by", ["core.autocrlf", "eol=crlf"])
+def test_crlf_that_git_makes_needs_plain_git_am(small: Case, by: str, tmp_path: Path) -> None:
+    tree = small.copy(tmp_path / "tree")
+    commit_all(tree)
+    if by == "eol=crlf":
+        (tree / ".git/info/attributes").write_text("*.py text eol=crlf\n")
+    else:
+        run_well("git config core.autocrlf true", tree)
+    run_well("git rm -rq --cached . && git reset -q --hard", tree)
+    before = contents(tree)
+    run_well(f"vllm-codemods diff . --format git -o {PATCH}", tree)
+    assert b"\r\n" in (tree / PATCH).read_bytes()
+    assert line_ends(tree) == {"i/lf w/crlf"}
+    assert run(f"git am --keep-cr {PATCH}", tree).status != 0
+    run_well("git am --abort", tree)
+    (tree / PATCH).rename(tmp_path / PATCH)
+    assert contents(tree) == before
+    run_well(f"git am ../{PATCH}", tree)
+    assert run_well("git status --porcelain", tree) == ""
+    in_repository = run_well("git diff --name-only HEAD~1 HEAD", tree).split()
+    for name in in_repository:
+        after = small.changes[name]
+        assert (tree / name).read_bytes() == after.replace(b"\n", b"\r\n")
+        assert run_well(f"git show HEAD:{name}", tree).encode() == after
+    assert set(in_repository) == set(small.changes)
+
+
+def line_ends(tree: Path) -> set[str]:
+    """What the page's command says of the files of the patch, index and work tree."""
+    ran = run(recipe("eol"), tree)
+    assert ran.status == 0, ran.output
+    return {" ".join(line.split()[:2]) for line in ran.output.splitlines()}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_crlf_tree_needs_nothing_more_of_git_apply(
-    form: str, tmp_path: Path, small: Case
-) -> None:
-    case = with_crlf(small)
-    tree = placed(case, form, tmp_path / "tree")
+def test_a_crlf_tree_needs_nothing_more_of_git_apply(form: str, tmp_path: Path, crlf: Case) -> None:
+    tree = placed(crlf, form, tmp_path / "tree")
     commit_all(tree)
     # git calls every added carriage return "trailing whitespace" unless told not to look.
     run_well(f"git -c core.whitespace=cr-at-eol apply ../{PATCH}", tree)
-    case.assert_fixed(tree)
+    crlf.assert_fixed(tree)
+
+
+# --- beside other repositories --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", MAILBOXES)
@@ -132,7 +168,6 @@ def test_the_documented_command_lands_inside_an_outer_repository(
 ) -> None:
     tree = placed(small, form, tmp_path / "build" / "vllm")
     run_well("git init -q", tmp_path)
-    (tree / PATCH).write_bytes(small.patch(form))
     assert run_well(recipe("inside"), tree) == ""
     small.assert_fixed(tree)
     assert run(recipe("inside"), tree).status != 0
@@ -145,7 +180,7 @@ def test_git_am_directory_lands_where_the_repository_tracks_vllm_below(
     outer = tmp_path / "outer"
     small.copy(outer / "third_party/vllm")
     commit_all(outer)
-    (outer / PATCH).write_bytes(small.patch(form))
+    (outer / PATCH).write_bytes(small.patches[form])
     run_well(recipe("directory"), outer)
     small.assert_fixed(outer / "third_party/vllm")
 

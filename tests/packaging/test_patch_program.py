@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, need, run, run_well, with_crlf
+from consumers import FORMS, PATCH, Case, need, run, run_well
 
 # From Dpkg::Source::Patch, the macros of rpm, the habit of PKGBUILDs, the stdenv of nixpkgs.
 COMMANDS = {
@@ -27,7 +27,7 @@ def test_patch_lands_each_form_and_refuses_it_the_second_time(
     case: Case, form: str, command: str, tmp_path: Path
 ) -> None:
     tree = case.copy(tmp_path / "tree")
-    (tmp_path / PATCH).write_bytes(case.patch(form))
+    (tmp_path / PATCH).write_bytes(case.patches[form])
     run_well(command, tree)
     case.assert_fixed(tree)
     assert run(command, tree).status == 1
@@ -43,7 +43,7 @@ def test_patch_t_alone_takes_the_fix_out_again_as_the_page_warns(
     case: Case, form: str, tmp_path: Path
 ) -> None:
     tree = case.copy(tmp_path / "tree")
-    (tmp_path / PATCH).write_bytes(case.patch(form))
+    (tmp_path / PATCH).write_bytes(case.patches[form])
     run_well(f"patch -t -p1 -i ../{PATCH}", tree)
     case.assert_fixed(tree)
     assert run(f"patch -t -p1 -i ../{PATCH}", tree).status == 0
@@ -57,7 +57,7 @@ def test_patch_lands_in_a_folder_of_another_repository(
     need("git")
     run_well("git init -q", tmp_path)
     tree = small.copy(tmp_path / "build" / "vllm")
-    (tmp_path / "build" / PATCH).write_bytes(small.patch(form))
+    (tmp_path / "build" / PATCH).write_bytes(small.patches[form])
     run_well(f"patch -Np1 -i ../{PATCH}", tree)
     small.assert_fixed(tree)
 
@@ -65,10 +65,9 @@ def test_patch_lands_in_a_folder_of_another_repository(
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_crlf_tree_needs_nothing_more(
-    small: Case, form: str, command: str, tmp_path: Path
+    crlf: Case, form: str, command: str, tmp_path: Path
 ) -> None:
-    case = with_crlf(small)
-    tree = case.copy(tmp_path / "tree")
-    (tmp_path / PATCH).write_bytes(case.patch(form))
+    tree = crlf.copy(tmp_path / "tree")
+    (tmp_path / PATCH).write_bytes(crlf.patches[form])
     run_well(command, tree)
-    case.assert_fixed(tree)
+    crlf.assert_fixed(tree)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, MAILBOXES, PATCH, Case, need, recipe, run, run_well, tarball
+from consumers import (
+    COMPLAINT,
+    FORMS,
+    MAILBOXES,
+    Case,
+    Ran,
+    need,
+    recipe,
+    run,
+    run_well,
+    tarball,
+    update_patch,
+)
 
 SPEC = """\
 Name: vllm
@@ -33,63 +45,78 @@ def _rpm() -> None:
     need("rpmbuild", "tar", "patch")
 
 
-def top(case: Case, form: str, folder: Path, lines: str) -> list[str]:
-    """The build folder, and the command that builds the spec in it."""
-    (folder / "SOURCES").mkdir()
-    tarball(case, folder / "SOURCES", f"vllm-{case.version}")
-    (folder / "SOURCES" / PATCH).write_bytes(case.patch(form))
-    spec = SPEC.format(version=case.version, recipe=lines)
-    (folder / "vllm.spec").write_text(spec, encoding="utf-8")
-    return [
-        "rpmbuild",
-        "--define",
-        f"_topdir {folder}",
-        "--define",
-        f"_tmppath {folder}",
-        "--nodeps",
-        "vllm.spec",
-    ]
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    (tmp_path / "top/SOURCES").mkdir(parents=True)
+    return tmp_path / "top"
+
+
+def rpmbuild(top: Path, stage: str, tree: Path, version: str, lines: str) -> Ran:
+    tarball(tree, top / "SOURCES", f"vllm-{version}")
+    (top / "vllm.spec").write_text(SPEC.format(version=version, recipe=lines), encoding="utf-8")
+    defined = (f"_topdir {top}", f"_tmppath {top}", "__os_install_post %{nil}")
+    options = [part for each in defined for part in ("--define", each)]
+    return run(["rpmbuild", *options, "--nodeps", stage, "vllm.spec"], top)
+
+
+def put_patch(top: Path, case: Case, form: str) -> None:
+    name = f"warm-up-slot-mapping-{case.version}.patch"
+    (top / "SOURCES" / name).write_bytes(case.patches[form])
+
+
+def test_the_recipe_builds_the_fix_again_and_again(small: Case, top: Path) -> None:
+    need("bsdtar")
+    for _ in range(2):
+        assert update_patch(top / "SOURCES", small.root, small.version).status == 0
+        ran = rpmbuild(top, "-bb", small.root, small.version, recipe("rpm"))
+        assert ran.status == 0, ran.output
+        (package,) = (top / "RPMS").rglob("*.rpm")
+        (top / "installed").mkdir(exist_ok=True)
+        run_well(["bsdtar", "-xf", str(package), "-C", "installed"], top)
+        small.assert_packaged(top / "installed/usr/share/vllm")
+
+
+@pytest.mark.network
+def test_a_build_of_a_release_that_was_not_asked_about_stops(
+    older: Case, newer: Path, top: Path
+) -> None:
+    put_patch(top, older, "dep3")
+    ran = rpmbuild(top, "-bp", newer, "0.29.0", recipe("rpm"))
+    assert ran.status != 0
+    assert "warm-up-slot-mapping-0.29.0.patch" in ran.output
+    assert update_patch(top / "SOURCES", newer, "0.29.0").status == 1
+    assert rpmbuild(top, "-bp", newer, "0.29.0", recipe("rpm")).status != 0
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_autosetup_lands_each_form(case: Case, form: str, tmp_path: Path) -> None:
-    command = top(case, form, tmp_path, recipe("rpm"))
-    run_well([*command, "-bp"], tmp_path)
-    case.assert_fixed(tmp_path / "BUILD" / f"vllm-{case.version}")
+def test_autosetup_applies_each_form(case: Case, form: str, top: Path) -> None:
+    put_patch(top, case, form)
+    ran = rpmbuild(top, "-bp", case.root, case.version, recipe("rpm"))
+    assert ran.status == 0, ran.output
+    assert not COMPLAINT.search(ran.output), ran.output
+    case.assert_fixed(top / "BUILD" / f"vllm-{case.version}")
 
 
 @pytest.mark.parametrize("form", MAILBOXES)
-def test_autosetup_with_git_am_lands_each_mailbox(case: Case, form: str, tmp_path: Path) -> None:
+def test_autosetup_with_git_am_applies_each_mailbox(small: Case, form: str, top: Path) -> None:
     need("git")
-    command = top(case, form, tmp_path, with_git_am())
-    run_well([*command, "-bp"], tmp_path)
-    tree = tmp_path / "BUILD" / f"vllm-{case.version}"
-    case.assert_fixed(tree)
+    put_patch(top, small, form)
+    ran = rpmbuild(top, "-bp", small.root, small.version, with_git_am())
+    assert ran.status == 0, ran.output
+    tree = top / "BUILD" / f"vllm-{small.version}"
+    small.assert_fixed(tree)
     assert "#42165" in run_well("git log -1 --format=%B", tree)
 
 
 @pytest.mark.parametrize("lines", ["patch", "git_am"])
 def test_autosetup_fails_on_a_tree_that_has_the_fix(
-    small: Case, lines: str, tmp_path: Path
+    small: Case, lines: str, top: Path, tmp_path: Path
 ) -> None:
     need("git")
-    for change in small.plan.changes:
-        (small.root / change.path).write_bytes(change.after)
-    command = top(small, "dep3", tmp_path, recipe("rpm") if lines == "patch" else with_git_am())
-    assert run([*command, "-bp"], tmp_path).status != 0
-
-
-def test_the_package_holds_the_bytes_that_apply_writes(case: Case, tmp_path: Path) -> None:
-    need("bsdtar")
-    command = top(case, "dep3", tmp_path, recipe("rpm"))
-    run([*command, "-bb", "--define", "__os_install_post %{nil}"], tmp_path)
-    (package,) = (tmp_path / "RPMS").rglob("*.rpm")
-    (tmp_path / "installed").mkdir()
-    run_well(["bsdtar", "-xf", str(package), "-C", "installed"], tmp_path)
-    for change in case.plan.changes:
-        if change.path.startswith("vllm/"):
-            installed = tmp_path / "installed/usr/share/vllm" / change.path
-            assert installed.read_bytes() == change.after
+    put_patch(top, small, "dep3")
+    fixed = small.copy_fixed(tmp_path / "fixed")
+    spec = recipe("rpm") if lines == "patch" else with_git_am()
+    assert rpmbuild(top, "-bp", fixed, small.version, spec).status != 0
 
 
 def with_git_am() -> str:

@@ -7,26 +7,38 @@ from pathlib import Path
 
 import pytest
 
-from codemods.engine.plan import EditName, FileChange, Outcome, Plan, Reason, Status, Tree, Verdict
-from codemods.prove import ProofStatus, lint
-
-from tests.prove.rewritten import plan, swap
+from codemods.engine.checkout import Checkout
+from codemods.engine.plan import FileChange, Outcome, Reason, Status, Tree
+from codemods.prove import lint
+from codemods.prove.proof import Options, Proof, ProofStatus
+from codemods.prove.subject import Subject
+from tests.plans import plan_of
+from tests.recipes.slot_mapping.rewritten import plan, subject, swap
 
 SETTINGS = '[tool.ruff]\nline-length = 100\n[tool.ruff.lint]\nselect = ["E", "F", "W"]\n'
 
 
-def one_file(root: Path, before: str, after: str, name: str = "vllm/a.py") -> Plan:
+def one_file(root: Path, before: str, after: str, name: str = "vllm/a.py") -> Subject:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(before.encode())
-    outcome = Outcome(EditName.KERNEL, Status.EDIT, Reason.ADDED, "", name, 1)
-    change = FileChange(name, before.encode(), after.encode(), (EditName.KERNEL,))
-    return Plan(Tree(root, "vllm"), (outcome,), (change,), Verdict.FIXABLE)
+    outcome = Outcome("table", Status.EDIT, Reason.ADDED, "", name, 1)
+    change = FileChange(name, before.encode(), after.encode(), ("table",))
+    made = plan_of([outcome], [change], tree=Tree(root, "vllm"))
+    return Subject(made, Checkout(root, "vllm"))
+
+
+def proved(found: Subject) -> Proof:
+    return lint.prove(found, Options())
+
+
+def typed(found: Subject) -> Proof:
+    return lint.prove_types(found, Options(timeout=100))
 
 
 def test_a_right_rewrite_is_clean(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(SETTINGS)
-    row = lint.prove(plan(tmp_path))
+    row = proved(subject(plan(tmp_path)))
     assert row.status is ProofStatus.PASS, row
     assert "the tree's settings" in row.detail
 
@@ -36,53 +48,51 @@ def test_an_unused_import_fails(tmp_path: Path) -> None:
         "from collections.abc import Callable\n",
         "import json\nfrom collections.abc import Callable\n",
     )
-    row = lint.prove(plan(tmp_path, warmup=unused))
+    row = proved(subject(plan(tmp_path, warmup=unused)))
     assert row.status is ProofStatus.FAIL
     assert "vllm/v1/worker/gpu/warmup.py: F401" in row.detail
 
 
 def test_a_file_that_was_formatted_must_stay_so(tmp_path: Path) -> None:
-    row = lint.prove(one_file(tmp_path, "a = 1\n", "a = 1\nb=2\n"))
+    row = proved(one_file(tmp_path, "a = 1\n", "a = 1\nb=2\n"))
     assert row.status is ProofStatus.FAIL
     assert "ruff format" in row.detail
 
 
 def test_a_file_that_was_never_formatted_need_not_be(tmp_path: Path) -> None:
-    row = lint.prove(one_file(tmp_path, "a=1\n", "a=1\nb = 2\n"))
+    row = proved(one_file(tmp_path, "a=1\n", "a=1\nb = 2\n"))
     assert row.status is ProofStatus.PASS, row
     assert row.figures["unformatted_before"] == 1
 
 
 def test_what_was_there_before_is_not_held_against_the_rewrite(tmp_path: Path) -> None:
     before = "import json\n\na = 1\n"
-    assert lint.prove(one_file(tmp_path, before, before + "b = 2\n")).status is ProofStatus.PASS
+    assert proved(one_file(tmp_path, before, before + "b = 2\n")).status is ProofStatus.PASS
 
 
 def test_the_same_complaint_once_more_is_a_new_one(tmp_path: Path) -> None:
     before = "a = x\n"
-    row = lint.prove(one_file(tmp_path, before, before + "b = x\n"))
+    row = proved(one_file(tmp_path, before, before + "b = x\n"))
     assert row.status is ProofStatus.FAIL
     assert "Undefined name `x`" in row.detail
 
 
 def test_white_space_at_a_line_end_fails(tmp_path: Path) -> None:
     text = '"""Text.\n'
-    row = lint.prove(one_file(tmp_path, f'{text}"""\n', f'{text}\nMore. \n"""\n'))
+    row = proved(one_file(tmp_path, f'{text}"""\n', f'{text}\nMore. \n"""\n'))
     assert row.status is ProofStatus.FAIL
     assert "vllm/a.py:3: trailing whitespace" in row.detail
 
 
 def test_carriage_returns_are_no_white_space_where_the_file_has_them(tmp_path: Path) -> None:
-    row = lint.prove(one_file(tmp_path, "a = 1\r\n", "a = 1\r\nb = 2\r\n"))
+    row = proved(one_file(tmp_path, "a = 1\r\n", "a = 1\r\nb = 2\r\n"))
     assert row.status is ProofStatus.PASS, row
 
 
 def test_settings_above_the_tree_are_not_the_trees(tmp_path: Path) -> None:
     (tmp_path / "ruff.toml").write_text("line-length = 20\n")
     tree = tmp_path / "tree"
-    row = lint.prove(
-        one_file(tree, "a = 1\n", "a = 1\nbb = '012345678901234567'\n".replace("'", '"'))
-    )
+    row = proved(one_file(tree, "a = 1\n", "a = 1\nbb = '012345678901234567'\n".replace("'", '"')))
     assert row.status is ProofStatus.PASS, row
     assert row.figures["own_settings"] == 0
 
@@ -90,20 +100,20 @@ def test_settings_above_the_tree_are_not_the_trees(tmp_path: Path) -> None:
 def test_settings_of_the_repository_the_tree_lies_in_hold(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "ruff.toml").write_text('[lint]\nselect = ["D100"]\n')
-    row = lint.prove(one_file(tmp_path / "third_party", '"""Doc."""\n', "a = 1\n"))
+    row = proved(one_file(tmp_path / "third_party", '"""Doc."""\n', "a = 1\n"))
     assert row.status is ProofStatus.FAIL
     assert "D100" in row.detail
 
 
 def test_a_file_that_the_tree_excludes_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "ruff.toml").write_text('exclude = ["vllm"]\n')
-    row = lint.prove(one_file(tmp_path, "a = 1\n", "a = 1\nimport os\n"))
+    row = proved(one_file(tmp_path, "a = 1\n", "a = 1\nimport os\n"))
     assert row.status is ProofStatus.PASS, row
 
 
 def test_settings_that_ruff_does_not_take_skip_the_row(tmp_path: Path) -> None:
     (tmp_path / "ruff.toml").write_text('required-version = "==0.0.1"\n')
-    row = lint.prove(one_file(tmp_path, "a = 1\n", "a = 2\n"))
+    row = proved(one_file(tmp_path, "a = 1\n", "a = 2\n"))
     assert row.status is ProofStatus.SKIPPED
     assert row.detail.startswith("ruff does not take the tree's settings: ")
 
@@ -116,7 +126,7 @@ def test_without_ruff_the_row_is_skipped_and_says_how_to_get_it(
     monkeypatch.setattr(
         lint.shutil, "which", lambda name: None if name == "ruff" else "/usr/bin/git"
     )
-    row = lint.prove(plan(tmp_path))
+    row = proved(subject(plan(tmp_path)))
     assert (row.status, row.detail) == (
         ProofStatus.SKIPPED,
         "ruff is not installed: pip install 'vllm-codemods[verify]'",
@@ -126,20 +136,20 @@ def test_without_ruff_the_row_is_skipped_and_says_how_to_get_it(
 def test_nothing_is_left_in_the_tree(tmp_path: Path) -> None:
     made = plan(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    lint.prove(made)
+    proved(subject(made))
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_mypy_finds_no_new_error_in_a_right_rewrite(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
-    row = lint.prove_types(one_file(tmp_path, "a: int = ''\n", "a: int = ''\nb: int = 1\n"), 100)
+    row = typed(one_file(tmp_path, "a: int = ''\n", "a: int = ''\nb: int = 1\n"))
     assert row.status is ProofStatus.PASS, row
     assert (row.figures["errors_before"], row.figures["errors_after"]) == (1, 1)
 
 
 def test_mypy_finds_a_new_error(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
-    row = lint.prove_types(one_file(tmp_path, "a: int = 1\n", "a: int = 1\nb: int = ''\n"), 100)
+    row = typed(one_file(tmp_path, "a: int = 1\n", "a: int = 1\nb: int = ''\n"))
     assert row.status is ProofStatus.FAIL
     assert row.detail.startswith("1 new: vllm/a.py: Incompatible types")
     assert (tmp_path / "vllm/a.py").read_text() == "a: int = 1\n"

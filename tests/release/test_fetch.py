@@ -567,6 +567,28 @@ def test_a_file_far_too_large_is_refused_unread(index: Index, kept: Path) -> Non
         refuses(partial(fetch, "0.21.0", sdist=is_sdist), kept, "gpu_worker.py", "too large")
 
 
+def test_many_files_that_are_too_large_together_are_refused_unread(
+    index: Index, kept: Path
+) -> None:
+    more = {f"vllm/v1/worker/part_{number}.py": bytes(7 << 20) for number in range(12)}
+    index.offer((WHEEL, wheel(PACKAGE | more)), (SDIST, sdist(in_top(PACKAGE | more))))
+    for is_sdist in (False, True):
+        refuses(partial(fetch, "0.21.0", sdist=is_sdist), kept, "too large", "in all")
+
+
+def test_a_record_with_a_field_that_is_no_path_is_one_line(index: Index, kept: Path) -> None:
+    index.offer((WHEEL, wheel(PACKAGE, record={"a" * 200_000: b""})))
+    refuses(partial(fetch, "0.21.0"), kept, "cannot read")
+
+
+def test_a_page_that_is_too_large_for_an_index_is_refused(
+    index: Index, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.offer((WHEEL, wheel(PACKAGE)))
+    monkeypatch.setattr("codemods.release.index._LARGEST_PAGE", 20)
+    refuses(partial(fetch, "0.21.0"), kept, "more than an index page")
+
+
 @pytest.mark.parametrize("name", ["pypi_simple", "remotezip"])
 def test_a_missing_extra_is_named(
     index: Index, kept: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from libcst.tool import main
+
 from tests.rewriting import leaves_alone, rewrites
 
 KERNEL = """\

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import libcst as cst
 import pytest
-from tests.rewriting import leaves_alone, rewrites
 
 from codemods.transforms import source
 from codemods.transforms.do_not_specialize import (
@@ -14,6 +13,7 @@ from codemods.transforms.do_not_specialize import (
     is_constexpr,
     parameters,
 )
+from tests.rewriting import leaves_alone, rewrites
 
 KERNEL = "def k(n, x):\n    pass\n"
 

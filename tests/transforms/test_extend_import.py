@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 from codemods.transforms import source
 from codemods.transforms.extend_import import ExtendImport, with_from_import
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 
 def extend(module: str, name: str, width: int = 88) -> Rewrite:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import libcst as cst
 import pytest
-from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 from codemods.transforms import names, source
 from codemods.transforms.statements import (
@@ -16,6 +15,7 @@ from codemods.transforms.statements import (
     path_to,
     replace,
 )
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 FUNCTION = "def added():\n    if True:\n        return 1\n"
 

@@ -6,7 +6,7 @@ import ast
 import re
 from contextlib import suppress
 
-from codemods.engine.checkout import WORKER, Checkout
+from codemods.engine.checkout import WORKER
 from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
 from codemods.engine.recipe import Recipe, Run
 from codemods.engine.sources import Refusal, SourceFile, Sources
@@ -24,7 +24,8 @@ from codemods.recipes.slot_mapping.facts.world import Classes
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.recipes.warm_up.launches import Launches, find
-from codemods.recipes.warm_up.method import find_method
+from codemods.recipes.warm_up.method import qualified_name
+from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import parameters
 
@@ -57,7 +58,7 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     if block_table is None:
         return Launches(()), None
     launches = find(sources, block_table, BLOCK_TABLE_CLASS, METHOD)
-    unlaunched.refuse_two_classes(launches)
+    refuse_two_classes(launches.owner)
     if not launches.kernels and not launches.kernel_class:
         unlaunched.refuse(launches, block_table, sources.checkout)
     return launches, block_table
@@ -159,19 +160,8 @@ def _worker(run: Run) -> None:
     file = run.sources.read(WORKER)
     if file is None:
         raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
-    if not run.in_force(edits.WARMUP) and not _defines_function(run.sources):
-        refused = next((one for one in run.outcomes if one.edit == edits.WARMUP), None)
-        raise Refusal(
-            refused.reason if refused is not None else Reason.NO_WARMUP_MODULE,
-            f"the call needs {warmup.FUNCTION}, which this run does not add",
-            file.name,
-        )
+    module.require_function(run, file, warmup.FUNCTION)
     run.take(worker.edit(file, CALL, run.sources_after()), file)
-
-
-def _defines_function(sources: Sources) -> bool:
-    file = sources.read(module.MODULE)
-    return file is not None and bool(names.functions(file.module, warmup.FUNCTION))
 
 
 def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
@@ -190,7 +180,7 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
         return
     covered = (
         [
-            (_module_name(sources.checkout, one.file.name), one.name)
+            (test_module.module_name(sources.checkout, one.file.name), one.name)
             for one in launches.kernels
             if names.functions(one.file.module, one.name)
             and any(p.name.value == PARAMETER for p in parameters(one.definitions[0]))
@@ -203,7 +193,7 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
         sources.checkout.package_name,
         covered,
         warmup=run.in_force(edits.WARMUP),
-        worker=_worker_method(sources) if file and run.in_force(edits.WORKER) else None,
+        worker=qualified_name(sources.read(WORKER)) if run.in_force(edits.WORKER) else None,
     )
     run.take(edited, file)
 
@@ -214,19 +204,6 @@ def _has_other_warmup(run: Run, block_table: SourceFile) -> bool:
     sources = run.sources
     file = sources.read(module.MODULE)
     return file is None or not warmup.is_ours(file, Tables.of(sources, block_table))
-
-
-def _worker_method(sources: Sources) -> str | None:
-    file = sources.read(WORKER)
-    if file is None:
-        return None
-    method = find_method(file)
-    return f"{method.owner.name.value}.{method.function.name.value}"
-
-
-def _module_name(checkout: Checkout, name: str) -> str:
-    inside = name if checkout.package == "." else name.removeprefix(f"{checkout.package}/")
-    return inside.removesuffix(".py").replace("/", ".")
 
 
 def _why(run: Run) -> str:

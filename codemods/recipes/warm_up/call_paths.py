@@ -268,7 +268,7 @@ class _Walk:
 
     def _watch(self, line: int, does: str, paths: Paths) -> Paths:
         self._count("monitor_calls", line)
-        if any(_unwarmed(path) for path in paths):
+        if any(map(self._lacks_warmup, paths)):
             self._complain(
                 f"line {line} {does} on a path without the warm-up behind the branch", line
             )
@@ -382,18 +382,18 @@ class _Walk:
     def _on_return(self, line: int, paths: Paths) -> None:
         self._count("returns", line)
         behind = [path for path in paths if path.branched or not self._has_branch]
-        if any(_unwarmed(path) and not path.watched for path in behind):
+        if any(self._lacks_warmup(path) and not path.watched for path in behind):
             self._complain(f"line {line} returns on a path without the warm-up", line)
+
+    def _lacks_warmup(self, path: Path) -> bool:
+        let_off = path.excused or (self.target.v1_only and path.v2 is True)
+        return not path.warmed and not let_off
 
     def _complain(self, why: str, line: int) -> None:
         self._complaints.append(Problem(why, line))
 
     def _count(self, what: str, line: int) -> None:
         self.calls.figures.setdefault(what, set()).add(line)
-
-
-def _unwarmed(path: Path) -> bool:
-    return not path.warmed and path.v2 is not True and not path.excused
 
 
 def _is_branch(node: ast.stmt) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 
 import libcst as cst
 
 from codemods.engine.plan import Outcome, Reason, Status
-from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.engine.recipe import Run
+from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.transforms import names
 from codemods.transforms.extend_import import with_from_import
-from codemods.transforms.statements import append, parse_statements, replace
+from codemods.transforms.statements import append, line_of, parse_statements, replace
 
 MODULE = "v1/worker/gpu/warmup.py"
 
@@ -29,9 +29,32 @@ def required(warmup: SourceFile | None, name: str, function: str) -> SourceFile:
     return warmup
 
 
-def present(file: SourceFile, node: ast.FunctionDef, function: str) -> Edited:
+def defines(sources: Sources, function: str) -> bool:
+    """Whether the tree's warm-up module has the function."""
+    file = sources.read(MODULE)
+    return file is not None and bool(names.functions(file.module, function))
+
+
+def require_function(run: Run, worker: SourceFile, function: str) -> None:
+    """Refuse the worker's call where the run neither finds nor adds the function."""
+    if run.in_force(edit_names.WARMUP) or defines(run.sources, function):
+        return
+    refused = next((one for one in run.outcomes if one.edit == edit_names.WARMUP), None)
+    raise Refusal(
+        refused.reason if refused is not None else Reason.NO_WARMUP_MODULE,
+        f"the call needs {function}, which this run does not add",
+        worker.name,
+    )
+
+
+def present(warmup: SourceFile, function: str) -> Edited | None:
+    """The outcome where the module has the function, None where it has not."""
+    found = names.functions(warmup.module, function)
+    return there(warmup, function, line_of(warmup.module, found[0])) if found else None
+
+
+def there(file: SourceFile, function: str, line: int) -> Edited:
     """The outcome where the tree has the function already."""
-    line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
     return Edited(
         Outcome(
             edit_names.WARMUP,

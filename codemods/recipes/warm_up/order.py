@@ -20,8 +20,8 @@ from codemods.recipes.warm_up.v2_flag import model_runner
 NAME = "order"
 
 
-def prove(subject: Subject, _: Options, *, function: str) -> Proof:
-    """The proof for the warm-up `function`."""
+def prove(subject: Subject, _: Options, *, function: str, v1_only: bool = True) -> Proof:
+    """The proof for the warm-up `function`, which is for both runners where not `v1_only`."""
     if not subject.in_force(edit_names.WORKER):
         found = subject.edit(edit_names.WORKER)
         return skipped(NAME, found.detail if found else "the worker edit was left out")
@@ -31,15 +31,15 @@ def prove(subject: Subject, _: Options, *, function: str) -> Proof:
         if file is None or file.tree is None:
             return skipped(NAME, f"{subject.after.name(WORKER)} does not parse with this Python")
         runner = model_runner(find_method(file))
-        return _verdict(find_calls(file, Target(function, runner, sources=sources)), function)
+        return _verdict(find_calls(file, Target(function, runner, v1_only, sources)), function)
     except Refusal as refusal:
         return failed(NAME, refusal.detail)
 
 
-def prove_module(tree: ast.Module, function: str) -> Proof:
+def prove_module(tree: ast.Module, function: str, *, v1_only: bool = True) -> Proof:
     """The proof on a worker module's syntax tree alone: what its names lead to is not looked at."""
     file = SourceFile("worker", ast.unparse(tree).encode())
-    return _verdict(find_calls(file, Target(function)), function)
+    return _verdict(find_calls(file, Target(function, v1_only=v1_only)), function)
 
 
 def _verdict(calls: Calls | None, function: str) -> Proof:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
@@ -33,16 +34,26 @@ def settled(file: SourceFile | None, function: str) -> Edited | None:
     place = file.data.find(function.encode())
     if place < 0:
         return None
+    return _present(file, place, f"the module tests {function}")
+
+
+def _present(file: SourceFile, place: int, detail: str) -> Edited:
+    line = file.data.count(b"\n", 0, place) + 1
     return Edited(
         Outcome(
             edit_names.UNIT_TESTS,
             Status.PRESENT,
             Reason.ALREADY_PRESENT,
-            f"the module tests {function}",
+            detail,
             file.name,
-            file.data.count(b"\n", 0, place) + 1,
+            line,
         )
     )
+
+
+def _holds(file: SourceFile, text: str) -> bool:
+    """Whether the module has these very tests."""
+    return text.strip() in "\n".join(file.module.code.splitlines())
 
 
 def add(file: SourceFile, parts: Sequence[str]) -> Edited:
@@ -55,6 +66,8 @@ def add(file: SourceFile, parts: Sequence[str]) -> Edited:
         )
     text = "\n\n".join(parts)
     defined = _defined(text)
+    if _holds(file, text):
+        return _present(file, file.data.find(f"def {defined[0]}(".encode()), "the module has them")
     taken = [name for name in defined if names.functions(file.module, name)]
     if taken:
         raise Refusal(
@@ -81,6 +94,12 @@ def import_line(module: str, found: Sequence[str]) -> str:
     if len(line) + 4 <= WIDTH:
         return line
     return laid_out(f"    from {module} import (", sorted(found), ")", spread=True).strip()
+
+
+def module_name(checkout: Checkout, name: str) -> str:
+    """The dotted name, below the package's, of the module in the file `name`."""
+    inside = name if checkout.package == "." else name.removeprefix(f"{checkout.package}/")
+    return inside.removesuffix(".py").replace("/", ".")
 
 
 def laid_out(start: str, items: Sequence[str], end: str, *, spread: bool = False) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from . import kernels, text, warmup, worker
-from .modules import Package
+from tests.forks.oracle import kernels, text, warmup, worker
+from tests.forks.oracle.modules import Package
 
 BLOCK_TABLE = "v1/worker/block_table.py"
 WORKER = "v1/worker/gpu_worker.py"

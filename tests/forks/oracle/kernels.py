@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .modules import Module, Package, first_line, methods, parameters
+from tests.forks.oracle.modules import Module, Package, first_line, methods, parameters
 
 BLOCK_TABLE = "v1/worker/block_table.py"
 NAME = "num_tokens"

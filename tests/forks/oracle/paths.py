@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from .modules import Module, methods
-from .steps import STEPS, evaluated, gate_of, has_step, named_once
+from tests.forks.oracle.modules import Module, methods
+from tests.forks.oracle.steps import STEPS, evaluated, gate_of, has_step, named_once
 
 METHOD = "compile_or_warm_up_model"
 CALL = "warmup_v1_slot_mapping_kernel"

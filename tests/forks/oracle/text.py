@@ -6,8 +6,8 @@ import ast
 import codecs
 import difflib
 
-from .kernels import LIST, Kernel
-from .modules import Module, Package
+from tests.forks.oracle.kernels import LIST, Kernel
+from tests.forks.oracle.modules import Module, Package
 
 WORKER = "v1/worker/gpu_worker.py"
 WARMUP = "v1/worker/gpu/warmup.py"

@@ -6,7 +6,7 @@ import ast
 import builtins
 from functools import lru_cache
 
-from .modules import Module, Origin, Package, methods
+from tests.forks.oracle.modules import Module, Origin, Package, methods
 
 WARMUP = "v1/worker/gpu/warmup.py"
 BLOCK_TABLE = "v1/worker/block_table.py"

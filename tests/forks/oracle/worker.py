@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from .modules import Module, Package, methods
-from .paths import CALL, METHOD, Walk
-from .steps import FLAG, flag_of
+from tests.forks.oracle.modules import Module, Package, methods
+from tests.forks.oracle.paths import CALL, METHOD, Walk
+from tests.forks.oracle.steps import FLAG, flag_of
 
 WORKER = "v1/worker/gpu_worker.py"
 WARMUP = "v1/worker/gpu/warmup.py"

@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
+from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import EditName, Plan
+from codemods.engine.plan import Plan
 from codemods.engine.planning import make_plan
 from codemods.prove.proof import Options
 from codemods.release import UnreachableError, fetch
+from tests.recipes.slot_mapping.rewritten import subject
 
 pytestmark = pytest.mark.network
 pytest.importorskip("torch", reason="needs the verify extra")
@@ -46,28 +48,29 @@ def plan(request: pytest.FixtureRequest) -> Plan:
         root = fetch(request.param)
     except UnreachableError as error:
         pytest.skip(str(error))
-    return make_plan(Checkout.find(root))
+    return make_plan(Checkout.find(root), registry.chosen(()))
 
 
 def clearing_the_row(plan: Plan) -> Plan:
     """The plan with a warm-up that looks at no row before it borrows the first one."""
     changes = []
     for change in plan.changes:
-        if EditName.WARMUP in change.edits:
+        if "warmup" in change.edits:
             assert change.after.count(GUARD) == 1
             change = replace(change, after=change.after.replace(GUARD, b""))
         changes.append(change)
-    return replace(plan, changes=tuple(changes))
+    (one,) = plan.recipes
+    return replace(plan, recipes=(replace(one, changes=tuple(changes)),))
 
 
 @contextmanager
 def warmed(plan: Plan, folder: Path, *live: list[int]) -> Iterator[tuple[Any, int]]:
     """Two groups' tables with live rows, after the warm-up, and how often it launched a kernel."""
-    from codemods.prove.runner import make_job
     from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, runner
+    from codemods.recipes.slot_mapping.proofs.job import make_job
     from codemods.recipes.slot_mapping.proofs.loading import loaded
 
-    job = make_job(plan, Options(), folder)
+    job = make_job(subject(plan), Options(), folder)
     assert not isinstance(job, str), job
     engine = Engine(((16, 16), (32, 32)), max_num_reqs=4, max_num_tokens=64)
     launches: list[object] = []

@@ -6,26 +6,28 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree, fork
 
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import EditName, Reason, Status
-from codemods.recipes.slot_mapping import recipe
-from codemods.recipes.slot_mapping.recipe import Result
+from codemods.engine.plan import Reason, RecipePlan, Status
+from codemods.engine.planning import make_plan
+from codemods.recipes.slot_mapping.recipe import RECIPE
+from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree, fork
 
 BASE = fork("00-monitor-in-triton-utils").tree
 TESTS = "tests/v1/worker/test_gpu_model_runner.py"
-ALL = frozenset(EditName)
+EDITS = RECIPE.edits
+ALL = frozenset(EDITS)
 DERIVED = "import acme\nclass BlockTable(acme.Table):\n    def compute_slot_mapping(self):\n"
-KERNEL, WARM, WORK, UNIT = EditName
+KERNEL, WARM, WORK, UNIT = EDITS
 
 
-def run(root: Path, tree: Tree = BASE, wanted: frozenset[EditName] = ALL) -> Result:
+def run(root: Path, tree: Tree = BASE, wanted: frozenset[str] = ALL) -> RecipePlan:
     tree.write_to(root)
-    return recipe.run(Checkout.find(root), wanted)
+    (one,) = make_plan(Checkout.find(root), [RECIPE], only=wanted).recipes
+    return one
 
 
-def statuses(result: Result) -> dict[EditName, tuple[Status, Reason]]:
+def statuses(result: RecipePlan) -> dict[str, tuple[Status, Reason]]:
     return {one.edit: (one.status, one.reason) for one in result.outcomes}
 
 
@@ -34,15 +36,15 @@ def with_tests(tree: Tree = BASE) -> Tree:
 
 
 def fixed(root: Path, tree: Tree = BASE) -> Tree:
-    return tree.changed({change.path: change.after for change in run(root, tree).changes()})
+    return tree.changed({change.path: change.after for change in run(root, tree).changes})
 
 
 def test_the_edits_come_in_their_order(tmp_path: Path) -> None:
-    assert [one.edit for one in run(tmp_path, with_tests()).outcomes] == list(EditName)
+    assert [one.edit for one in run(tmp_path, with_tests()).outcomes] == list(EDITS)
 
 
 def test_each_edit_changes_its_own_file(tmp_path: Path) -> None:
-    found = {change.path: change.edits for change in run(tmp_path, with_tests()).changes()}
+    found = {change.path: change.edits for change in run(tmp_path, with_tests()).changes}
     assert found == {
         TESTS: (UNIT,),
         f"vllm/{BLOCK_TABLE}": (KERNEL,),
@@ -53,7 +55,7 @@ def test_each_edit_changes_its_own_file(tmp_path: Path) -> None:
 
 def test_what_an_edit_says_is_on_its_line(tmp_path: Path) -> None:
     result = run(tmp_path, with_tests())
-    after = {change.path: change.after.decode().splitlines() for change in result.changes()}
+    after = {change.path: change.after.decode().splitlines() for change in result.changes}
     lines = {
         one.edit: after[one.file][one.line - 1] for one in result.outcomes if one.file and one.line
     }
@@ -65,15 +67,15 @@ def test_what_an_edit_says_is_on_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wanted",
-    [frozenset(some) for size in range(1, 5) for some in combinations(EditName, size)],
-    ids=lambda wanted: "+".join(sorted(one.value for one in wanted)),
+    [frozenset(some) for size in range(1, 5) for some in combinations(EDITS, size)],
+    ids=lambda wanted: "+".join(sorted(wanted)),
 )
 def test_edits_that_are_left_out_are_neither_made_nor_told(
-    wanted: frozenset[EditName], tmp_path: Path
+    wanted: frozenset[str], tmp_path: Path
 ) -> None:
     result = run(tmp_path, with_tests(), wanted)
     assert {one.edit for one in result.outcomes} == wanted
-    assert {edit for change in result.changes() for edit in change.edits} <= wanted
+    assert {edit for change in result.changes for edit in change.edits} <= wanted
 
 
 def test_a_call_without_its_function_is_refused(tmp_path: Path) -> None:
@@ -90,10 +92,10 @@ def test_a_call_of_a_function_that_is_there_is_made_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("edit", [KERNEL, WARM, WORK])
-def test_tests_are_for_the_edits_in_force(edit: EditName, tmp_path: Path) -> None:
+def test_tests_are_for_the_edits_in_force(edit: str, tmp_path: Path) -> None:
     wanted = {KERNEL: {KERNEL}, WARM: {WARM}, WORK: {WARM, WORK}}[edit] | {UNIT}
     result = run(tmp_path, with_tests(), frozenset(wanted))
-    (text,) = (change.after for change in result.changes() if change.path == TESTS)
+    (text,) = (change.after for change in result.changes if change.path == TESTS)
     assert (b"do_not_specialize" in text) == (KERNEL in wanted)
     assert (b"borrowed_row" in text) == (WARM in wanted)
     assert (b"getsource" in text) == (WORK in wanted)
@@ -103,17 +105,17 @@ def test_a_second_run_finds_everything_there(tmp_path: Path) -> None:
     tree = fixed(tmp_path / "first", with_tests())
     result = run(tmp_path / "second", tree)
     assert {one.status for one in result.outcomes} == {Status.PRESENT}
-    assert result.changes() == ()
+    assert result.changes == ()
 
 
 @pytest.mark.parametrize("removed", [KERNEL, WARM, WORK])
-def test_what_is_missing_of_a_fixed_tree_is_put_back(removed: EditName, tmp_path: Path) -> None:
+def test_what_is_missing_of_a_fixed_tree_is_put_back(removed: str, tmp_path: Path) -> None:
     file = {KERNEL: BLOCK_TABLE, WARM: WARMUP, WORK: WORKER}[removed]
     whole = fixed(tmp_path / "first")
     tree = whole.edited(file, BASE.inside[file])
     result = run(tmp_path / "second", tree)
     assert {one.edit for one in result.outcomes if one.status is Status.EDIT} == {removed}
-    assert result.changes()[0].after == whole.inside[file]
+    assert result.changes[0].after == whole.inside[file]
 
 
 @pytest.mark.parametrize(
@@ -127,19 +129,19 @@ def test_what_is_missing_of_a_fixed_tree_is_put_back(removed: EditName, tmp_path
 def test_a_tree_that_needs_nothing_gets_nothing(name: str, reason: Reason, tmp_path: Path) -> None:
     result = run(tmp_path, fork(name).tree)
     assert set(statuses(result).values()) == {(Status.NOT_NEEDED, reason)}
-    assert result.changes() == ()
+    assert result.changes == ()
 
 
 def test_a_kernel_that_no_launch_leads_to_refuses_every_edit(tmp_path: Path) -> None:
     table = BASE.inside[BLOCK_TABLE].replace(b"_compute_slot_mapping_kernel[", b"_other_kernel[")
     result = run(tmp_path, BASE.edited(BLOCK_TABLE, table))
     assert set(statuses(result).values()) == {(Status.REFUSED, Reason.NOT_LAUNCHED)}
-    assert result.changes() == ()
+    assert result.changes == ()
 
 
 @pytest.mark.parametrize(
     ("file", "refused"),
-    [(BLOCK_TABLE, set(EditName)), (WARMUP, {WARM}), (WORKER, {WORK}), (TESTS, {UNIT})],
+    [(BLOCK_TABLE, set(EDITS)), (WARMUP, {WARM}), (WORKER, {WORK}), (TESTS, {UNIT})],
 )
 @pytest.mark.parametrize(
     ("data", "reason"),
@@ -152,7 +154,7 @@ def test_a_kernel_that_no_launch_leads_to_refuses_every_edit(tmp_path: Path) -> 
     ids=["syntax", "encoding", "NUL", "folder"],
 )
 def test_a_file_that_cannot_be_taken_in_is_refused(
-    file: str, refused: set[EditName], data: bytes | None, reason: Reason, tmp_path: Path
+    file: str, refused: set[str], data: bytes | None, reason: Reason, tmp_path: Path
 ) -> None:
     name = file if file == TESTS else f"vllm/{file}"
     files = {**with_tests().files}
@@ -187,7 +189,7 @@ def test_another_hands_warm_up_is_left_alone(name: str, tmp_path: Path) -> None:
     result = run(tmp_path, with_tests(fork(name).tree))
     found = statuses(result)
     assert found[WARM] == found[WORK] == (Status.PRESENT, Reason.ALREADY_PRESENT)
-    assert {edit for change in result.changes() for edit in change.edits} <= {KERNEL}
+    assert {edit for change in result.changes for edit in change.edits} <= {KERNEL}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_only_what_is_seen_to_launch_no_kernel_is_not_affected(
     )
     assert set(statuses(result).values()) == {wanted}
     assert refused in result.outcomes[0].detail
-    assert result.changes() == ()
+    assert result.changes == ()
 
 
 def test_a_kernel_that_no_launch_is_seen_to_lead_to_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Small checkouts written by a test, and one edit of the recipe as a rewrite of one file."""
+"""Small checkouts whose block table launches a kernel."""
 
 from __future__ import annotations
 
@@ -6,25 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
-from codemods.engine.checkout import BLOCK_TABLE, WORKER, Checkout
 from codemods.engine.sources import Sources
-from codemods.recipes.slot_mapping.facts.launches import Launches, find
+from codemods.recipes.warm_up.launches import Launches, find
+from tests.checkouts import checkout
+
+BLOCK_TABLE = "v1/worker/block_table.py"
 
 KERNEL = """
     @triton.jit
     def _slots_kernel(num_tokens, max_num_tokens, SIZE: tl.constexpr):
         pass
     """
-
-
-def checkout(root: Path, files: Mapping[str, str | bytes]) -> Checkout:
-    """A checkout with these files of a package `vllm`, and a worker so that it is found."""
-    package = root / "vllm"
-    for name, text in {WORKER: "", **files}.items():
-        path = package / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return Checkout.find(root)
 
 
 def block_table(launch: str, rest: str = KERNEL, members: str = "", head: str = "") -> str:
@@ -52,4 +44,4 @@ def launches(root: Path, text: str | bytes, files: Mapping[str, str] | None = No
     sources = Sources(checkout(root, {BLOCK_TABLE: text, **(files or {})}))
     file = sources.read(BLOCK_TABLE)
     assert file is not None
-    return find(sources, file)
+    return find(sources, file, "BlockTable", "compute_slot_mapping")

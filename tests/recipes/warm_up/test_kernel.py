@@ -1,17 +1,16 @@
-"""The kernel edit: which kernels get num_tokens listed, and which are refused."""
+"""The kernel edit: which kernels get a parameter listed, and which are refused."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Refusal
-from codemods.recipes.slot_mapping.edits import kernel
-
-from tests.recipes.slot_mapping.checkouts import KERNEL, block_table, launches
+from codemods.recipes.warm_up import kernel
+from tests.recipes.warm_up.checkouts import KERNEL, block_table, launches
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 LAUNCH = "_slots_kernel[(num_reqs,)](1, 2, SIZE=3)"
 LISTED = '@triton.jit(do_not_specialize=["num_tokens"])'
@@ -19,7 +18,7 @@ LISTED = '@triton.jit(do_not_specialize=["num_tokens"])'
 
 def rewrite(root: Path) -> Rewrite:
     def run(data: bytes) -> bytes:
-        edited = kernel.edit(launches(root, data).kernels)
+        edited = kernel.edit(launches(root, data).kernels, "num_tokens")
         modules = [one.module.bytes for one in edited.values() if one.module is not None]
         return modules[0] if modules else data
 
@@ -27,12 +26,14 @@ def rewrite(root: Path) -> Rewrite:
 
 
 def outcome(root: Path, text: str, files: dict[str, str] | None = None) -> Outcome:
-    return next(iter(kernel.edit(launches(root, text, files).kernels).values())).outcome
+    return next(
+        iter(kernel.edit(launches(root, text, files).kernels, "num_tokens").values())
+    ).outcome
 
 
 def refusal(root: Path, text: str) -> Refusal:
     with pytest.raises(Refusal) as caught:
-        kernel.edit(launches(root, text).kernels)
+        kernel.edit(launches(root, text).kernels, "num_tokens")
     return caught.value
 
 
@@ -136,7 +137,7 @@ def test_kernels_of_two_files_share_an_outcome(tmp_path: Path) -> None:
         f"{LAUNCH}\nother._other_kernel[(1,)](1)", head="from vllm.v1.worker import other\n"
     )
     found = launches(tmp_path, text, {"v1/worker/other.py": other})
-    edited = kernel.edit(found.kernels)
+    edited = kernel.edit(found.kernels, "num_tokens")
     assert sorted(edited) == ["vllm/v1/worker/block_table.py", "vllm/v1/worker/other.py"]
     (one,) = {edit.outcome for edit in edited.values()}
     assert one.file == next(iter(edited))
@@ -198,7 +199,9 @@ def test_line_ends_and_a_missing_last_one_stay(end: str, tmp_path: Path) -> None
 def test_a_launch_out_of_reach_beside_ours_is_told(tmp_path: Path) -> None:
     text = block_table(f"{LAUNCH}\nacme.kernel[(1,)](1)", head="import acme")
     found = launches(tmp_path, text)
-    detail = next(iter(kernel.edit(found.kernels, found.unresolved).values())).outcome.detail
+    detail = next(
+        iter(kernel.edit(found.kernels, "num_tokens", found.unresolved).values())
+    ).outcome.detail
     assert detail.endswith(
         "_slots_kernel; acme.kernel, launched too, is not defined in this package"
     )

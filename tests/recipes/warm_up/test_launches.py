@@ -7,11 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.engine.checkout import BLOCK_TABLE
 from codemods.engine.sources import SourceFile, Sources
-from codemods.recipes.slot_mapping.facts.launches import find, jitted_functions
-
-from tests.recipes.slot_mapping.checkouts import KERNEL, block_table, checkout, launches
+from codemods.recipes.warm_up.launches import find, jitted_functions
+from tests.checkouts import checkout
+from tests.recipes.warm_up.checkouts import BLOCK_TABLE, KERNEL, block_table, launches
 
 LAUNCH = "_slots_kernel[(num_reqs,)](1, 2, SIZE=3)"
 PLAIN = "def _slots_kernel(num_tokens):\n    pass\n"
@@ -322,7 +321,9 @@ def test_a_module_is_not_parsed_for_a_number(text: str, parsed: bool, tmp_path: 
     file, big = sources.read(BLOCK_TABLE), sources.read("big.py")
     assert file is not None
     assert big is not None
-    assert [kernel.name for kernel in find(sources, file).kernels] == ["_slots_kernel"]
+    assert [
+        kernel.name for kernel in find(sources, file, "BlockTable", "compute_slot_mapping").kernels
+    ] == ["_slots_kernel"]
     assert ("module" in vars(big)) == parsed
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from codemods.engine.plan import EditName, Plan
-from codemods.prove import ProofStatus
+from codemods.engine.plan import Plan
+from codemods.prove.proof import Options, Proof, ProofStatus
 from codemods.recipes.warm_up import order
+from tests.recipes.slot_mapping.rewritten import CALL, SEED, plan, subject, swap
 
-from tests.prove.rewritten import CALL, SEED, plan, swap
-
+FUNCTION = "warmup_v1_slot_mapping_kernel"
 BRANCH = """
 if self.use_v2_model_runner:
     warmup_kernels(self.model_runner, self.execute_model, self.sample_tokens)
@@ -36,7 +37,7 @@ def proof(*parts: str, beside: str = "", top: str = "") -> tuple[ProofStatus, st
     head = "from .gpu.warmup import warmup_kernels, warmup_v1_slot_mapping_kernel\n" + top
     method = f"    def compile_or_warm_up_model(self) -> float:\n{body}\n"
     methods = textwrap.indent(textwrap.dedent(beside), "    ")
-    row = order.prove_module(ast.parse(f"{head}class Worker:\n{method}{methods}"))
+    row = order.prove_module(ast.parse(f"{head}class Worker:\n{method}{methods}"), FUNCTION)
     return row.status, row.detail
 
 
@@ -206,19 +207,24 @@ def test_a_failure_names_the_line() -> None:
     )
 
 
+def proved(made: Plan) -> Proof:
+    return order.prove(subject(made), Options(), function=FUNCTION)
+
+
 def test_a_rewritten_worker_is_proved(tmp_path: Path) -> None:
-    assert order.prove(plan(tmp_path)).status is ProofStatus.PASS
+    assert proved(plan(tmp_path)).status is ProofStatus.PASS
 
 
 def test_a_call_after_the_monitor_fails(tmp_path: Path) -> None:
     late = swap(CALL + SEED, SEED)
     end = "        return CompilationTimes("
-    row = order.prove(plan(tmp_path, worker=lambda text: swap(end, CALL + end)(late(text))))
+    row = proved(plan(tmp_path, worker=lambda text: swap(end, CALL + end)(late(text))))
     assert row.status is ProofStatus.FAIL
 
 
 def test_a_plan_that_leaves_the_worker_out_is_skipped(tmp_path: Path) -> None:
     made = plan(tmp_path)
-    outcomes = tuple(o for o in made.outcomes if o.edit is not EditName.WORKER)
-    row = order.prove(Plan(made.tree, outcomes, made.changes, made.verdict))
+    (one,) = made.recipes
+    outcomes = tuple(o for o in one.outcomes if o.edit != "worker")
+    row = proved(replace(made, recipes=(replace(one, outcomes=outcomes),)))
     assert (row.status, row.detail) == (ProofStatus.SKIPPED, "the worker edit was left out")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 import pytest
-from tests.forks.trees import WORKER, fork
-from tests.rewriting import leaves_alone, rewrites, sound
 
 from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile
-from codemods.recipes.slot_mapping.edits import worker
+from codemods.recipes.warm_up import worker
+from tests.forks.trees import WORKER, fork
+from tests.rewriting import leaves_alone, rewrites, sound
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
+OURS = worker.Call(FUNCTION, "the slot mapping kernel")
 V2 = "warmup_kernels(self.model_runner, self.execute_model, self.sample_tokens)"
 V1 = "self.model_runner._dummy_sampler_run(hidden_states=last)"
 BRANCH = f"""
@@ -71,7 +72,7 @@ def imported(text: str) -> str:
 
 
 def edit(data: bytes) -> Edited:
-    return worker.edit(SourceFile("gpu_worker.py", data), True)
+    return worker.edit(SourceFile("gpu_worker.py", data), OURS, True)
 
 
 def rewrite(data: bytes) -> bytes:
@@ -379,7 +380,7 @@ def test_a_mention_is_no_call(mention: str) -> None:
 def test_a_call_without_the_function_is_refused() -> None:
     text = module(BRANCH, MONITOR).encode()
     with pytest.raises(Refusal) as caught:
-        worker.edit(SourceFile("gpu_worker.py", text), False)
+        worker.edit(SourceFile("gpu_worker.py", text), OURS, False)
     assert caught.value.reason is Reason.NO_WARMUP_MODULE
 
 
@@ -430,7 +431,7 @@ def test_a_worker_that_binds_our_name_itself_is_refused(before: str, after: str)
     assert before in source
     file = SourceFile("vllm/v1/worker/gpu_worker.py", source.replace(before, after, 1).encode())
     with pytest.raises(Refusal, match="for something of its own") as refused:
-        worker.edit(file, True)
+        worker.edit(file, OURS, True)
     assert refused.value.reason is Reason.AMBIGUOUS
 
 
@@ -447,7 +448,7 @@ def test_an_engine_declared_started_before_the_branch_is_refused(started: str) -
         source.replace(place, f"{place}        {started}\n", 1).encode(),
     )
     with pytest.raises(Refusal, match="started before the V1/V2 warm-up branch") as refused:
-        worker.edit(file, True)
+        worker.edit(file, OURS, True)
     assert refused.value.reason is Reason.NO_ANCHOR
 
 

@@ -124,7 +124,8 @@ def edit(
         return module.add(file, FUNCTION, text, f"calls {METHOD} on the runner's own tables")
     missed, harm = not_reached(classes, there), harm_of(classes, there)
     if missed is None and harm is None:
-        return module.present(there.file, there.node, FUNCTION)
+        line = min([there.node.lineno, *(one.lineno for one in there.node.decorator_list)])
+        return module.there(there.file, FUNCTION, line)
     if replace and there.file.name == file.name:
         text = _text_for(file, classes, tables)
         return module.replaced(file, FUNCTION, text, f"in place of one with which {missed or harm}")

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from codemods.engine.checkout import Checkout, UnreadableFile
+from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Reason
 from codemods.engine.sources import Refusal, SourceFile
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, BLOCK_TABLE_CLASS, PARAMETER
 from codemods.recipes.warm_up.launches import Launches, jitted_functions
-from codemods.transforms import names
+from codemods.recipes.warm_up.unlaunched import refuse_kernel_elsewhere
 from codemods.transforms.do_not_specialize import parameters
 from codemods.transforms.statements import line_of
-
-
-def refuse_two_classes(launches: Launches) -> None:
-    """Refuse a module in which an `if` decides which of two classes is BlockTable."""
-    tables = launches.owner
-    if tables is None:
-        return
-    module = tables.own.file.module
-    same = [one for one in names.classes(module) if one.name.value == tables.own.name]
-    if len(same) > 1:
-        raise Refusal(
-            Reason.AMBIGUOUS,
-            f"{tables.own.name} is defined more than once, and each may launch another kernel",
-            tables.own.file.name,
-            line_of(module, same[1]),
-        )
 
 
 def refuse(launches: Launches, block_table: SourceFile, checkout: Checkout) -> None:
@@ -66,22 +50,9 @@ def refuse(launches: Launches, block_table: SourceFile, checkout: Checkout) -> N
             tables.own.file.name,
             line_of(tables.own.file.module, tables.own.node),
         )
-    _refuse_kernel_elsewhere(checkout)
-
-
-def _refuse_kernel_elsewhere(checkout: Checkout) -> None:
-    """Refuse where upstream's kernel stands by its name in a file that no launch leads to."""
-    for relative in checkout.python_files(BLOCK_TABLE.rpartition("/")[0]):
-        try:
-            data = checkout.read(relative) or b""
-        except UnreadableFile:
-            continue
-        place = data.find(b"def _compute_slot_mapping_kernel(")
-        if place >= 0:
-            raise Refusal(
-                Reason.NOT_LAUNCHED,
-                "_compute_slot_mapping_kernel is defined, but BlockTable.compute_slot_mapping is "
-                "not seen to launch it: what runs in its place has to be looked at by hand",
-                checkout.name(relative),
-                data.count(b"\n", 0, place) + 1,
-            )
+    refuse_kernel_elsewhere(
+        checkout,
+        BLOCK_TABLE.rpartition("/")[0],
+        "_compute_slot_mapping_kernel",
+        "BlockTable.compute_slot_mapping",
+    )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codemods.prove.job import CannotRunError
-from codemods.prove.standins import Group, cdiv
+from codemods.prove.standins import Group, RunnerStandIn, cdiv
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite, Passed
-from codemods.recipes.slot_mapping.proofs.loading import Loaded, RunnerStandIn
+from codemods.recipes.slot_mapping.proofs.loading import Loaded
 
 # vLLM's own choices of --block-size, and pairs of a cache block and the smaller block an attention
 # kernel works in, as hybrid models get them (0.21.0: 528 and 1056 with Mamba layers).

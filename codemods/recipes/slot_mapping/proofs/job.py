@@ -90,18 +90,17 @@ def make_job(subject: Subject, options: Options, folder: Path, device: str = "cp
 
 
 def _side_files(subject: Subject, side: Side, folder: Path) -> SideFiles | str:
-    block_table = side.read(BLOCK_TABLE)
-    if block_table is None:
+    if side.read(BLOCK_TABLE) is None:
         return f"the tree has no {side.name(BLOCK_TABLE)}"
     package = import_name(side, (BLOCK_TABLE, WORKER))
-    modules = {f"{package}.v1.worker.block_table": _copy(side, BLOCK_TABLE, block_table, folder)}
+    modules = {f"{package}.v1.worker.block_table": side.copy(BLOCK_TABLE, folder)}
     roots = imported_roots(side, BLOCK_TABLE)
     for name, relative in table_modules(side, package).items():
-        modules[name] = _copy(side, relative, side.read(relative) or b"", folder)
+        modules[name] = side.copy(relative, folder)
         roots |= imported_roots(side, relative)
-    warmup = side.read(WARMUP) if _has_warmup(subject, side) else None
-    if warmup is not None:
-        modules[f"{package}.v1.worker.gpu.warmup"] = _copy(side, WARMUP, warmup, folder)
+    warm = _has_warmup(subject, side)
+    if warm:
+        modules[f"{package}.v1.worker.gpu.warmup"] = side.copy(WARMUP, folder)
         roots |= imported_roots(side, WARMUP)
     return SideFiles(
         package=package,
@@ -109,7 +108,7 @@ def _side_files(subject: Subject, side: Side, folder: Path) -> SideFiles | str:
         spare=tuple(sorted(roots)),
         buffer_source=class_source(side, BUFFERS, "CpuGpuBuffer"),
         pad_slot_id=pad_slot_id(side),
-        warmup=WARMUP_FUNCTION if warmup is not None else None,
+        warmup=WARMUP_FUNCTION if warm else None,
     )
 
 
@@ -118,10 +117,3 @@ def _has_warmup(subject: Subject, side: Side) -> bool:
         return False
     source = side.read(WARMUP)
     return source is not None and parse(source) is not None and WARMUP_FUNCTION.encode() in source
-
-
-def _copy(side: Side, relative: str, source: bytes, folder: Path) -> str:
-    path = folder / side.label / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(source)
-    return str(path)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
-from codemods.prove.triton_binder import Binder, Launch, intercepted
+from codemods.prove.triton_binder import (
+    Binder,
+    Launch,
+    intercepted,
+    key_difference,
+    one_of_each_kind,
+)
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite
 from codemods.recipes.slot_mapping.proofs.engines import (
     MAX_REQUESTS,
@@ -65,7 +70,7 @@ class Keys:
 
 
 def prove(job: Job) -> Proof:
-    binders = [Binder(target) for target in _one_of_each_kind(job.targets)]
+    binders = [Binder(target) for target in one_of_each_kind(job.targets)]
     before: list[Keys] = []
     if job.before is not None:
         with loaded(job.before) as tree:
@@ -173,19 +178,11 @@ def _tell_groups_apart(tables: Any, recorder: Recorder) -> None:
         table.compute_slot_mapping = compute
 
 
-def _one_of_each_kind(targets: tuple[str, ...]) -> list[str]:
-    """Keys differ between Triton's backends, not between the processors of one."""
-    return list({target.partition(":")[0]: target for target in reversed(targets)}.values())[::-1]
-
-
 def _difference(keys: frozenset[GroupAndKey]) -> str:
-    """The first two keys of one group that differ, as the parameters that tell them apart."""
-    ordered = sorted(keys, key=repr)
-    for (group, one), (other_group, other) in pairwise(ordered):
-        if group == other_group and one[:2] == other[:2] and isinstance(one[1], tuple):
-            parts = zip(one[1], one[2:], other[2:], strict=False)
-            return "; ".join(f"{name} is {a} and {b}" for name, a, b in parts if a != b)
-    return ", ".join(sorted({str(key[0]) for _, key in ordered}))
+    """What tells two keys of one kernel and one group apart."""
+    groups = sorted({group for group, _ in keys})
+    each = (key_difference(key for own, key in keys if own == group) for group in groups)
+    return next(filter(None, each), ", ".join(sorted({str(key[0]) for _, key in keys})))
 
 
 if __name__ == "__main__":

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
-from codemods.prove.job import CannotRunError
 from codemods.prove.standins import (
     Parallelism,
     StandInFinder,
     buffer_class,
+    imported,
     installed,
     known_names,
 )
@@ -52,32 +51,10 @@ def loaded(files: SideFiles) -> Iterator[Loaded]:
         spare=frozenset(files.spare),
     )
     with installed(finder):
-        block_table = _import(f"{files.package}.v1.worker.block_table")
+        block_table = imported(f"{files.package}.v1.worker.block_table")
         warmup = None
         if files.warmup is not None:
-            module = _import(f"{files.package}.v1.worker.gpu.warmup")
+            module = imported(f"{files.package}.v1.worker.gpu.warmup")
             warmup = getattr(module, files.warmup, None)
         names = finder.taken - ({"CpuGpuBuffer"} if own_buffer else set())
         yield Loaded(block_table, warmup, parallelism, buffer, tuple(sorted(names)))
-
-
-def _import(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise CannotRunError(f"{name} does not import here: {error}") from error
-
-
-class NotOnRunnerError(CannotRunError, AttributeError):
-    """Still an AttributeError, so that a warm-up may ask whether the runner has something."""
-
-
-class RunnerStandIn(SimpleNamespace):
-    """The model runner as a warm-up sees it: block tables, a device, the input buffers."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise NotOnRunnerError(
-            f"the warm-up asks the model runner for `{name}`, which nothing here stands in for"
-        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import numpy as np
 
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
+from codemods.prove.random_states import moved, random_states
 from codemods.prove.triton_binder import Launch, observed
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite
 from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, runner, supported
@@ -122,8 +122,6 @@ def _fill(tables: Any, engine: Engine, live: tuple[int, ...], used: bool) -> Non
 
 
 def snapshot(tables: Any) -> Snapshot:
-    import torch
-
     groups = tables.block_tables
     return Snapshot(
         counts=tuple(np.array(table.num_blocks_per_row, copy=True) for table in groups),
@@ -134,20 +132,8 @@ def snapshot(tables: Any) -> Snapshot:
             for table in groups
             for buffer in (table.block_table.cpu, table.block_table.gpu, table.slot_mapping.gpu)
         ),
-        random=(
-            random.getstate(),
-            str(np.random.get_state(legacy=False)),
-            tuple(torch.get_rng_state().tolist()),
-            _of_the_gpu(groups[0].block_table.gpu.device),
-        ),
+        random=random_states(groups[0].block_table.gpu.device),
     )
-
-
-def _of_the_gpu(device: Any) -> tuple[int, ...]:
-    """A GPU's random state; nothing for the CPU, whose state is torch's own."""
-    import torch
-
-    return () if device.type == "cpu" else tuple(torch.cuda.get_rng_state(device).tolist())
 
 
 def differences(before: Snapshot, after: Snapshot) -> Iterator[str]:
@@ -169,10 +155,7 @@ def differences(before: Snapshot, after: Snapshot) -> Iterator[str]:
                     f"changes block {column} of row {row}, group {group}, on the {place}: "
                     f"{old[row, column]} to {new[row, column]}"
                 )
-    names = ("Python's", "NumPy's", "torch's", "the GPU's")
-    for name, one, other in zip(names, before.random, after.random, strict=True):
-        if one != other:
-            yield f"moves {name} random state"
+    yield from moved(before.random, after.random)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.forks import trees
-from tests.rewriting import Rewrite, leaves_alone, rewrites
 
+from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import EditName, Reason, Status
+from codemods.engine.plan import Reason, Status
 from codemods.engine.planning import make_plan
 from codemods.engine.sources import Edited, Refusal, SourceFile
 from codemods.recipes.slot_mapping.edits import unit_tests
+from tests.forks import trees
+from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 KERNELS = [("v1.worker.block_table", "_slots_kernel")]
 METHOD = "Worker.compile_or_warm_up_model"
@@ -125,11 +126,11 @@ def test_tests_for_nothing_are_refused() -> None:
     assert caught.value.reason is Reason.NO_ANCHOR
 
 
-def fixed(root: Path, fork: str, skip: frozenset[EditName] = frozenset()) -> Path:
+def fixed(root: Path, fork: str, skip: frozenset[str] = frozenset()) -> Path:
     """A fork's tree with a test module, rewritten."""
     tree = trees.fork(fork).tree
     tree.changed({TESTS: MODULE.encode()}).write_to(root)
-    plan = make_plan(Checkout.find(root), skip=skip)
+    plan = make_plan(Checkout.find(root), registry.chosen(()), skip=skip)
     assert plan.changes, plan.outcomes
     for change in plan.changes:
         (root / change.path).write_bytes(change.after)

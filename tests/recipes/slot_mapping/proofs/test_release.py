@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.planning import make_plan
-from codemods.prove import Options, ProofStatus, prove
+from codemods.prove.proof import Options, ProofStatus
+from codemods.prove.rows import prove
 from codemods.release import UnreachableError, fetch
 
 
@@ -18,8 +20,10 @@ def test_every_proof_of_a_release_holds() -> None:
         tree = fetch("0.21.0")
     except UnreachableError as error:
         pytest.skip(str(error))
-    plan = make_plan(Checkout.find(tree))
-    rows = {row.name: row for row in prove(plan, Options(targets=("cuda:90", "hip:gfx942")))}
+    checkout = Checkout.find(tree)
+    plan = make_plan(checkout, registry.chosen(()))
+    options = Options(targets=("cuda:90", "hip:gfx942"))
+    rows = {row.name: row for _, row in prove(plan, checkout, options)}
     assert {row.status for row in rows.values()} == {ProofStatus.PASS}, rows
     assert (rows["keys"].figures["keys_before"], rows["keys"].figures["keys_after"]) == (3, 1)
     binaries = rows["compile"].figures

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from codemods.engine.plan import Plan
-from codemods.prove import INTERPRETED, Options, Proof, ProofStatus
-from codemods.prove.runner import run_worker
-
-from tests.prove.rewritten import KERNEL, plan, standing, swap
+from codemods.prove.proof import Options, Proof, ProofStatus
+from codemods.recipes.slot_mapping.proofs import PROOFS
+from tests.recipes.slot_mapping.rewritten import KERNEL, plan, standing, subject, swap
 
 pytest.importorskip("torch", reason="needs the verify extra")
 pytest.importorskip("triton", reason="needs the verify extra")
@@ -21,7 +20,8 @@ ONE_TARGET = Options(targets=("cuda:90",), timeout=120, max_num_tokens=40)
 def run(name: str, made: Plan, options: Options = ONE_TARGET) -> Proof:
     """The row, from a process that leaves every file of the tree alone."""
     before = _files(made.tree.root)
-    row = run_worker(name, name, made, options, interpret=name in INTERPRETED)
+    (listed,) = (row for row in PROOFS if row.name == name)
+    row = listed.prove(subject(made), options)
     assert _files(made.tree.root) == before
     return row
 
@@ -183,3 +183,11 @@ def test_a_warm_up_that_wants_more_of_the_runner_is_skipped(tmp_path: Path) -> N
     row = run("keys", plan(tmp_path, warmup=wants))
     assert row.status is ProofStatus.SKIPPED
     assert "`acme`" in row.detail
+
+
+def test_a_tree_without_a_block_table_is_skipped(tmp_path: Path) -> None:
+    gone = standing(plan(tmp_path))
+    (tmp_path / "vllm/v1/worker/block_table.py").unlink()
+    row = run("keys", gone)
+    assert row.status is ProofStatus.SKIPPED
+    assert row.detail == "the tree has no vllm/v1/worker/block_table.py"

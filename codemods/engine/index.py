@@ -1,0 +1,62 @@
+"""What a repository's index says of its files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codemods.engine.files import read_start
+from codemods.engine.git import Git, GitFailed, opened
+from codemods.engine.repository import BrokenRepository, Repository
+
+_LINE = re.compile(r"(\S) (\d+) ([0-9a-f]+) (\d)\t(.*)", re.DOTALL)
+_FIRST_WITH_FLAGS = 3  # the first version of the index's format that has skip-worktree
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A file of the index; `stage` is not 0 in the middle of a merge.
+
+    `is_trusted` is git's assume-unchanged mark, `is_skipped` its skip-worktree mark: git looks at
+    neither kind of file.
+    """
+
+    name: str
+    mode: str
+    id: str
+    stage: int
+    is_trusted: bool
+    is_skipped: bool
+
+
+def entries(git: Git, *names: str) -> Iterator[Indexed]:
+    """The index's entries of these names, relative to the top; all of them without names."""
+    answer = git.ask("ls-files", "-z", "--stage", "-v", "--", *names)
+    for line in os.fsdecode(answer).split("\0"):
+        if (found := _LINE.fullmatch(line)) is not None:
+            tag, mode, identity, stage, name = found.groups()
+            skipped = tag in "Ss"
+            yield Indexed(name, mode, identity, int(stage), tag.islower(), skipped)
+
+
+def is_left_out(path: Path) -> bool:
+    """Whether git tracks a file that is not there because a sparse checkout leaves it out."""
+    try:
+        repository = Repository.around(path.parent)
+        if repository is None or repository.top is None or not _has_flags(repository):
+            return False
+        name = path.relative_to(repository.top).as_posix()
+        with opened(repository) as git:
+            return any(entry.is_skipped for entry in entries(git, name))
+    except (BrokenRepository, GitFailed, ValueError, OSError):
+        return False
+
+
+def _has_flags(repository: Repository) -> bool:
+    """Whether the index is of a format in which a file can be marked as left out."""
+    head = read_start(repository.folder / "index", 8)
+    shared = any(repository.folder.glob("sharedindex.*"))
+    return shared or int.from_bytes(head[4:8], "big") >= _FIRST_WITH_FLAGS

@@ -1,0 +1,173 @@
+"""The kv-block-zeroing recipe: compiles what zeroes KV blocks before the first request."""
+
+from __future__ import annotations
+
+from codemods.engine.checkout import WORKER
+from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
+from codemods.engine.recipe import Recipe, Run
+from codemods.engine.sources import Refusal
+from codemods.recipes.kv_block_zeroing.edits import unit_tests, warmup
+from codemods.recipes.kv_block_zeroing.facts import runners, upstream, zeroer
+from codemods.recipes.kv_block_zeroing.facts.names import CLASS, PARAMETER, UTILS
+from codemods.recipes.kv_block_zeroing.facts.zeroer import Zeroer
+from codemods.recipes.warm_up import edit_names as edits
+from codemods.recipes.warm_up import kernel, module, test_module, worker
+from codemods.recipes.warm_up.method import qualified_name
+from codemods.transforms import names
+
+CALL = worker.Call(warmup.FUNCTION, "the KV block zeroing kernel", v1_only=False)
+
+
+def decide(run: Run) -> None:
+    """Decide the four edits, from the kernel that KVBlockZeroer.zero_block_ids launches."""
+    sources = run.sources
+    found = zeroer.read(sources)
+    if found is None:
+        run.why = "No request launches a Triton kernel to zero KV cache blocks."
+        name = sources.checkout.name(UTILS) if sources.read(UTILS) else None
+        run.every_edit(Status.NOT_NEEDED, Reason.NO_KERNEL, run.why, name)
+        return
+    held = runners.attributes(sources)
+    warm = upstream.warms_up(sources, found, held.values())
+    superseded = _superseded(found, warm)
+    if superseded is not None:
+        run.why = superseded
+        run.every_edit(Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, run.why, found.file.name)
+        return
+    with run.edit(edits.KERNEL, found.kernels[0].file.name):
+        _kernel(run, found)
+    with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
+        _warmup(run, found, held, warm)
+    with run.edit(edits.WORKER, sources.checkout.name(WORKER)):
+        _worker(run, found, warm)
+    with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
+        _unit_tests(run, found, list(held.values()), warm)
+    run.why = _why(run, found, warm)
+
+
+def _superseded(found: Zeroer, warm: bool) -> str | None:
+    """Why upstream has fixed the tree, None where it has not."""
+    if not any(kernel.takes(one, PARAMETER) for one in found.kernels):
+        if upstream.has_warmup(found):
+            return f"The kernel takes no {PARAMETER}, and {CLASS}.warmup compiles it (as of 0.28)."
+    elif warm:
+        edited = kernel.edit(found.kernels, PARAMETER).values()
+        if all(one.outcome.status is Status.PRESENT for one in edited):
+            return f"{CLASS}.warmup, which the worker's warm-up calls, compiles the kernel."
+    return None
+
+
+def _kernel(run: Run, found: Zeroer) -> None:
+    files = {one.file.name: one.file for one in found.kernels}
+    for name, edited in kernel.edit(found.kernels, PARAMETER, found.unresolved).items():
+        run.take(edited, files.get(name))
+
+
+def _warmup(run: Run, found: Zeroer, held: dict[str, str], warm: bool) -> None:
+    sources = run.sources
+    if warm:
+        run.add(_done_upstream(edits.WARMUP, found))
+        return
+    file = sources.read(module.MODULE)
+    if file is None or module.present(file, warmup.FUNCTION) is None:
+        zeroer.check_call(found)
+        for relative in held:
+            runners.check_config(sources, relative)
+    name = sources.checkout.name(module.MODULE)
+    run.take(warmup.edit(name, file, list(held.values())), file)
+
+
+def _done_upstream(edit: str, found: Zeroer) -> Outcome:
+    return Outcome(
+        edit,
+        Status.PRESENT,
+        Reason.ALREADY_PRESENT,
+        f"the worker's warm-up calls {CLASS}.warmup",
+        found.owner.own.file.name,
+    )
+
+
+def _worker(run: Run, found: Zeroer, warm: bool) -> None:
+    if warm:
+        run.add(_done_upstream(edits.WORKER, found))
+        return
+    file = run.sources.read(WORKER)
+    if file is None:
+        raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
+    module.require_function(run, file, warmup.FUNCTION)
+    run.take(worker.edit(file, CALL, run.sources_after()), file)
+
+
+def _unit_tests(run: Run, found: Zeroer, attributes: list[str], warm: bool) -> None:
+    sources = run.sources
+    file = test_module.find(sources)
+    one = found.kernels[0]
+    # A test imports the kernel by its name; one in a class has none to import.
+    named = run.in_force(edits.KERNEL) and names.functions(one.file.module, one.name)
+    ours = not warm and _is_ours(run, attributes)
+    edited = unit_tests.edit(
+        file,
+        sources.checkout.package_name,
+        (test_module.module_name(sources.checkout, one.file.name), one.name) if named else None,
+        attributes if ours else (),
+        qualified_name(sources.read(WORKER)) if not warm and run.in_force(edits.WORKER) else None,
+    )
+    run.take(edited, file)
+
+
+def _is_ours(run: Run, attributes: list[str]) -> bool:
+    """Whether the warm-up is the one that the tests are for."""
+    if not run.is_present(edits.WARMUP):
+        return run.in_force(edits.WARMUP)
+    file = run.sources.read(module.MODULE)
+    text = warmup.function_text(attributes)
+    return file is not None and module.has_text(file, warmup.FUNCTION, [text])
+
+
+def _why(run: Run, found: Zeroer, warm: bool) -> str:
+    """Why this very tree needs the recipe or does not."""
+    if not run.changes():
+        return "The kernel that zeroes KV cache blocks is compiled before the first request."
+    if warm:
+        return (
+            f"{CLASS}.warmup compiles the kernel for one class of {PARAMETER}; requests that name "
+            "another number of blocks to zero wait for a compile of their own."
+        )
+    kernel_name, whose = found.kernels[0].name, "hybrid models"
+    start = "No warm-up zeroes KV cache blocks"
+    for helper, types in upstream.helpers(run.sources):
+        of = f", and only for {', '.join(types)}" if types else ""
+        start = f"Of the warm-ups only {helper} zeroes KV cache blocks{of}"
+        whose = "other hybrid models" if types else whose
+    return (
+        f"{start}, so {kernel_name} is compiled, once for each class of {PARAMETER}, while the "
+        f"first requests to {whose} (attention beside Mamba) wait for it."
+    )
+
+
+RECIPE = Recipe(
+    name="kv-block-zeroing",
+    about=About(
+        title="KV block zeroing warm-up",
+        subject="Warm up the kernel that zeroes KV cache blocks before the first request",
+        origin="https://github.com/vllm-project/vllm/issues/43009",
+    ),
+    edits=edits.REPORTED,
+    writes=edits.WRITTEN,
+    means={
+        Reason.SUPERSEDED_UPSTREAM: Verdict.SUPERSEDED,
+        Reason.NO_KERNEL: Verdict.NOT_AFFECTED,
+    },
+    reads=(
+        r"(?:\w+/)*jit_monitor\.py",
+        r"model_executor/warmup/\w+\.py",
+        r"triton_utils/\w+\.py",
+        r"v1/worker/\w+\.py",
+        r"v1/worker/gpu/(?:__init__|model_runner|warmup)\.py",
+    ),
+    reads_tests=(
+        r"tests/(?:v1/(?:worker/)?)?(?:__init__|conftest)\.py",
+        r"tests/v1/worker/test_gpu_model_runner\.py",
+    ),
+    decide=decide,
+)

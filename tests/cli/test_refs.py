@@ -1,0 +1,212 @@
+"""`--ref`: what check, diff and verify say of a commit is what they say of a checkout of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.forks.trees import WORKER, fork
+from tests.repositories import commit, git, repository
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+FIXABLE, FIXED, BROKEN = "00-no-monitor", "03-fix-in-place", "09-return-inside-the-branch"
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "codemods", *map(str, arguments)]
+    # os.environ, since readline, which pytest imports, sets COLUMNS behind Python's back.
+    environment = dict(os.environ)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Branches: fixable, fixed, refused, one without vLLM, and one like fixable."""
+    made = repository(tmp_path_factory.mktemp("refs") / "r", {"README.md": b"no vLLM here\n"})
+    git(made, "branch", "pages")
+    for branch, name in (("fixable", FIXABLE), ("fixed", FIXED), ("refused", BROKEN)):
+        git(made, "checkout", "-q", "-b", f"fork/{branch}", "pages")
+        commit(made, fork(name).tree.files)
+    git(made, "checkout", "-q", "-b", "fork/same", "fork/fixable")
+    commit(made, {"README.md": b"another readme\n"})
+    git(made, "checkout", "-q", "pages")
+    return made
+
+
+def test_a_ref_is_checked_as_its_checkout_is(root: Path, tmp_path: Path) -> None:
+    git(root, "worktree", "add", "-q", str(tmp_path / "work"), "fork/fixable")
+    try:
+        disk = json.loads(run("check", tmp_path / "work", "--json").stdout)
+    finally:
+        git(root, "worktree", "remove", "--force", str(tmp_path / "work"))
+    ran = run("check", root, "--ref", "fork/fixable", "--json")
+    commit_ = json.loads(ran.stdout)
+    assert ran.returncode == 1
+    assert commit_["tree"].pop("ref") == "fork/fixable"
+    assert disk["tree"].pop("ref") is None
+    assert commit_ == disk
+
+
+def test_the_patch_of_a_ref_applies_to_its_checkout(root: Path, tmp_path: Path) -> None:
+    patch = run("diff", root, "--ref", "fork/fixable", "--format", "git")
+    assert patch.returncode == 0
+    git(tmp_path, "clone", "-q", "-b", "fork/fixable", str(root), "clone")
+    git(tmp_path / "clone", "am", "-q", stdin=patch.stdout.encode())
+    assert run("check", tmp_path / "clone").returncode == 0
+
+
+def test_verify_proves_a_ref(root: Path) -> None:
+    ran = run("verify", root, "--ref", "fork/fixable")
+    assert ran.returncode == 0, ran.stdout
+    assert "order        pass" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("refs", "code"),
+    [
+        (["fork/fixed", "fork/fixed~0"], 0),
+        (["fork/fixed", "fork/fixable"], 1),
+        (["fork/*"], 3),
+        (["fork/fix*"], 1),
+        (["fork/fixed", "pages"], 3),
+    ],
+)
+def test_several_refs_exit_with_the_worst(refs: list[str], code: int, root: Path) -> None:
+    ran = run("check", root, *(word for ref in refs for word in ("--ref", ref)))
+    assert (ran.returncode, ran.stderr) == (code, "")
+
+
+def test_several_refs_have_a_row_each(root: Path) -> None:
+    lines = run("check", root, "--ref", "fork/*", "--ref", "pages").stdout.splitlines()
+    rows = {line.split()[0]: line.split()[2] for line in lines[1:-1]}
+    assert rows == {
+        "fork/fixable": "fixable",
+        "fork/fixed": "already-fixed",
+        "fork/refused": "refused",
+        "fork/same": "fixable",
+        "pages": "refused",
+    }
+    assert "no vLLM package" in lines[-2]
+    assert lines[-1] == "5 refs: 2 refused, 2 fixable, 1 already-fixed"
+
+
+def test_several_refs_are_a_list_in_json(root: Path) -> None:
+    found = json.loads(run("check", root, "--ref", "fork/*", "--json").stdout)
+    assert found["verdict"] == "refused"
+    assert [tree["tree"]["ref"] for tree in found["trees"]] == [
+        "fork/fixable", "fork/fixed", "fork/refused", "fork/same",
+    ]  # fmt: skip
+    first, *_, same = found["trees"]
+    assert first.pop("tree")["commit"] != same.pop("tree")["commit"]
+    assert first == same
+
+
+def test_several_refs_are_a_table_in_markdown(root: Path) -> None:
+    lines = run("check", root, "--ref", "fork/*", "--format", "markdown").stdout.splitlines()
+    assert lines[:2] == ["| ref | commit | verdict | why |", "|---|---|---|---|"]
+    assert lines[2].startswith("| fork/fixable | ")
+    assert len(lines) == 8
+
+
+def test_the_table_fits_a_terminal(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = run("check", root, "--ref", "fork/*").stdout
+    assert max(map(len, out.splitlines())) <= 60
+
+
+def test_a_bare_repository_is_read(root: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(root), "bare.git")
+    before = sorted((tmp_path / "bare.git").rglob("*"))
+    assert run("check", tmp_path / "bare.git", "--ref", "fork/fixable").returncode == 1
+    assert sorted((tmp_path / "bare.git").rglob("*")) == before
+
+
+def test_the_work_tree_and_its_state_do_not_count(root: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "-b", "fork/fixable", str(root), "clone")
+    worker = tmp_path / "clone" / "vllm" / WORKER
+    worker.write_text("def broken(:\n")
+    assert run("check", tmp_path / "clone", "--ref", "HEAD").returncode == 1
+    assert worker.read_text() == "def broken(:\n"
+
+
+def test_refs_that_share_their_files_are_decided_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from codemods.cli import planned
+    from codemods.cli.main import main
+
+    made: list[str | None] = []
+    real = planned.make_plan
+
+    def counted(checkout, *arguments, **options):  # type: ignore[no-untyped-def]
+        made.append(checkout.ref)
+        return real(checkout, *arguments, **options)
+
+    monkeypatch.setattr(planned, "make_plan", counted)
+    assert main(["check", str(root), "--ref", "fork/same", "--ref", "fork/fix*"]) == 1
+    assert made == ["fork/same", "fork/fixed"]
+    assert "3 refs: 2 fixable, 1 already-fixed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["check", "--ref", "none"], "no such ref"),
+        (["check", "--ref", "none/*"], "no ref"),
+        (["check", "--ref", ""], "no git ref"),
+        (["check", "--ref", "pages"], "no vLLM package"),
+        (["check", "--ref", "pages", "--release", "0.21.0"], "not both"),
+        (["diff", "--ref", "fork/*"], "for check"),
+        (["diff", "--ref", "pages", "--ref", "fork/fixed"], "for check"),
+        (["verify", "--ref", "fork/fixed", "--ref", "fork/fixable"], "for check"),
+        (["check", "--ref", "fork/fixed", "--package", "none"], "no vLLM package"),
+    ],
+)
+def test_what_cannot_be_read_is_a_usage_error(arguments: list[str], told: str, root: Path) -> None:
+    tree = [] if "--release" in arguments else [root]
+    ran = run(*arguments, *tree)
+    assert ran.returncode == 2
+    assert told in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stdout == ""
+
+
+def test_apply_takes_no_ref(root: Path) -> None:
+    assert run("apply", root, "--ref", "fork/fixable").returncode == 2
+
+
+@pytest.mark.parametrize("what", ["no repository", "a file", "nothing"])
+def test_what_is_no_repository_is_a_usage_error(what: str, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    if what == "a file":
+        tree.touch()
+    elif what == "no repository":
+        tree.mkdir()
+    ran = run("check", tree, "--ref", "main")
+    assert ran.returncode == 2
+    assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", ["check", "diff", "verify"])
+def test_a_partial_clone_is_refused_as_unreadable(verb: str, root: Path, tmp_path: Path) -> None:
+    git(root, "config", "uploadpack.allowFilter", "true")
+    for kind in ("blob:none", "tree:0"):
+        name = kind.replace(":", "")
+        git(tmp_path, "clone", "-q", "--bare", f"--filter={kind}", f"file://{root}", name)
+        ran = run(verb, tmp_path / name, "--ref", "fork/fixable")
+        assert ran.returncode == 3
+        assert "unreadable" in ran.stdout + ran.stderr
+        assert "partial clone" in ran.stdout + ran.stderr
