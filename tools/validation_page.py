@@ -292,7 +292,8 @@ def gaps(results: list[Result]) -> Iterator[str]:
         yield "## Not run\n"
         yield (
             "Planned and without a result on these sides: the machine's time was up before they "
-            "were begun or while their servers started. No claim is made of them.\n"
+            "were begun or while their servers started, or it had too few GPUs. No claim is made "
+            "of them.\n"
         )
         yield from table(
             ("what", "side", "vLLM"),
