@@ -67,7 +67,7 @@ class PretendedGpu(TorchFunctionMode):
         self, func: Callable[..., Any], _types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if self._paused:
+        if self._paused or func is torch.device:
             return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if func in (_DEVICE, _IS_CUDA, _IS_CPU):
@@ -89,9 +89,9 @@ class PretendedGpu(TorchFunctionMode):
 
     def _place(self, func: Any, tensor: torch.Tensor) -> Any:
         ours = _storage(tensor) in self._ours
-        if func is _DEVICE:
+        if func == _DEVICE:
             return DEVICE if ours else torch.device("cpu")
-        return ours is (func is _IS_CUDA)
+        return ours is (func == _IS_CUDA)
 
     def _check_together(self, name: str, given: list[Any], ours: list[Any]) -> None:
         if name in _BETWEEN or name in _TO_HOST or len(ours) in (0, len(given)):
