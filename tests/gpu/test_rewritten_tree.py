@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from codemods.recipes.slot_mapping.proofs.gpu import prove
 
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Verdict
 from codemods.engine.planning import make_plan
 from codemods.prove import Options, Proof, ProofStatus
-from codemods.recipes.slot_mapping.proofs.gpu import prove
 from codemods.write import write
 
 pytestmark = pytest.mark.gpu
