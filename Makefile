@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST ?= $(BIN)/python -m pytest
 
-.PHONY: demo setup lint test search benchmark
+.PHONY: demo setup lint test search benchmark peers gpu-test
 
 # The patch of a real release on stdout, with the few packages that this needs.
 demo: .venv/.demo
@@ -31,7 +31,27 @@ test: setup
 
 # The whole searches, drawn anew each time: an hour.
 search: setup
-	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py tests/write/test_on_a_release.py
+	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py \
+	    tests/forks/test_fuzz.py \
+	    tests/write/test_on_a_release.py
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py
+
+# On a machine with a GPU: serve the vLLM tree TREE before and after the rewrite. GPU_PYTHON is a
+# Python in which that vLLM runs, with pytest and libcst beside it; GPUS=2 runs the rows of two.
+GPU_PYTHON ?= python3
+GPUS ?= 1
+gpu-test:
+	@test -n "$(TREE)" || { echo "name a vLLM tree: make gpu-test TREE=path"; exit 2; }
+	GPUS=$(GPUS) $(GPU_PYTHON) -m pytest -v -m gpu --vllm-tree="$(TREE)" tests/gpu
+
+# This tool beside what people use in its place: docs/benchmarks.md. git, patch and wiggle (Debian)
+# have to be there. Time needs an idle machine: make peers PEERS="--only landing,fidelity" leaves it.
+peers: setup .venv/peers/.ready
+	$(BIN)/python benchmarks/peers.py $(PEERS)
+
+.venv/peers/.ready: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv .venv/peers
+	.venv/peers/bin/python -m pip install -q -r benchmarks/peers/requirements.txt
+	touch $@

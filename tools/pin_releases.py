@@ -23,12 +23,16 @@ MARK = "# Below this line:"
 FILES = (
     "tests/v1/worker/test_gpu_model_runner.py",
     "vllm/model_executor/warmup/kernel_warmup.py",
+    "vllm/model_executor/warmup/qwen_triton_warmup.py",
+    "vllm/model_executor/warmup/v1_block_table_warmup.py",
     "vllm/triton_utils/jit_monitor.py",
     "vllm/utils/jit_monitor.py",
     "vllm/v1/worker/block_table.py",
+    "vllm/v1/worker/gpu/model_runner.py",
     "vllm/v1/worker/gpu/warmup.py",
     "vllm/v1/worker/gpu_model_runner.py",
     "vllm/v1/worker/gpu_worker.py",
+    "vllm/v1/worker/utils.py",
 )
 
 

@@ -12,7 +12,7 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-from pinned import RECIPE, ROOT, Expectation, ExpectedEdit, load
+from pinned import ROOT, Expectation, ExpectedEdit, Pinned, load
 
 from codemods.engine.plan import Status
 from codemods.release.names import Source
@@ -20,20 +20,21 @@ from codemods.release.names import Source
 README = ROOT / "README.md"
 BEGIN = "<!-- releases:begin -->"
 END = "<!-- releases:end -->"
-# What becomes of the tests hangs on the archive: only the source archive has any.
-_EDITS = tuple(edit for edit in RECIPE.edits if edit != "unit-tests")
+_EDITS = ("kernel", "warmup", "worker")
 
 
 def table() -> str:
     """The table as Markdown: a row for neighbouring releases of which the same is expected."""
-    rows = [
-        f"| vLLM | verdict | {' | '.join(_EDITS)} | why |",
-        "|---" * (len(_EDITS) + 3) + "|",
-    ]
     wheels = [pinned for pinned in load() if pinned.source is Source.WHEEL]
-    for expected, releases in groupby(wheels, key=lambda pinned: pinned.expected):
+    others = tuple(one.recipe for one in wheels[0].also)
+    rows = [
+        f"| vLLM | verdict | {' | '.join(_EDITS)} | why | {' | '.join(others)} |",
+        "|---" * (len(_EDITS) + 3 + len(others)) + "|",
+    ]
+    for (expected, *also), releases in groupby(wheels, key=_expected):
         names = ", ".join(pinned.version for pinned in releases)
         cells = [names, f"`{expected.verdict.value}`", *_cells(expected), expected.why]
+        cells += [f"`{one.verdict.value}`: {one.why}" for one in also]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -67,6 +68,11 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     options.readme.write_text(fresh, "utf-8")
     return 0
+
+
+def _expected(pinned: Pinned) -> tuple[Expectation, ...]:
+    """What is expected of a release, of every recipe."""
+    return (pinned.expected, *pinned.also)
 
 
 def _cells(expected: Expectation) -> list[str]:

@@ -4,9 +4,9 @@
 
 Writes `SET.tar.zst.NN` pieces of at most 56 MiB into `.bundle/` (git ignores it), for the sets
     site    the packages of requirements.txt, unpacked; beside it a wheel to decompress with
-    pair    the vLLM trees and test suites that run in every case (PAIR)
-    rest    the trees and suites of the other releases (REST)
-`unpack.sh` puts them together again. The machine needs Python 3.12, torch 2.11.0, triton 3.6.0 and
+    pair    the releases that run in every case (PAIR), each with its tests
+    rest    the other releases (REST), likewise
+`unpack.py` puts them together again. The machine needs Python 3.12, torch 2.11.0, triton 3.6.0 and
 transformers 5.
 
 To stay small, an architecture's GPU code that the machine (compute capability 9.0) cannot run is
@@ -162,22 +162,21 @@ def main() -> None:
     stage = args.cache / "stage"
     sets = {
         "site": ["site"],
-        "pair": [f"{kind}/{r}" for r in PAIR for kind in ("trees", "suites")],
-        "rest": [f"{kind}/{r}" for r in REST for kind in ("trees", "suites")],
+        "pair": [f"trees/{release}" for release in PAIR],
+        "rest": [f"trees/{release}" for release in REST],
     }
     for name, folders in sets.items():
         if args.only and name not in args.only:
             continue
         for folder in folders:
             shutil.rmtree(stage / folder, ignore_errors=True)
-            kind, _, release = folder.partition("/")
-            if kind == "site":
+            if folder == "site":
                 for wheel in sorted((args.cache / "wheels").glob("*.whl")):
-                    unpack_wheel(wheel, stage / "site")
-            elif kind == "trees":
+                    unpack_wheel(wheel, stage / folder)
+            else:
+                release = Path(folder).name
                 (wheel,) = (args.cache / "vllm").glob(f"vllm-{release}-*.whl")
                 unpack_wheel(wheel, stage / folder)
-            else:
                 unpack_tests(args.cache / "sd" / f"vllm-{release}.tar.gz", stage / folder)
         for old in args.into.glob(f"{name}.tar.zst*"):
             old.unlink()

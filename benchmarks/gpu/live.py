@@ -1,6 +1,6 @@
 """Warm up again under requests in flight, and compare what they go on to say.
 
-    PYTHONPATH=TREE:SITE python live.py MODEL before|after OUT.json
+    PYTHONPATH=TREE:SITE python live.py MODEL PACKAGE before|after OUT.json
 
 Under elastic expert parallelism vLLM calls `compile_or_warm_up_model` on live workers: it keeps a
 copy of each block table's device and host tensors, clears the tables, calls, and copies them back;
@@ -12,6 +12,7 @@ greedily, and writes for each way of warming up which requests then differ from 
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -21,7 +22,6 @@ from typing import Any
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 
 import torch
-from vllm import LLM, SamplingParams
 
 REQUESTS = 6
 NEW_TOKENS = 96
@@ -65,14 +65,11 @@ def rewarm(wrapper: Any, clear_the_row: bool) -> dict[str, Any]:
     }
 
 
-def generate(llm: LLM, name: str, disturb: Any = None) -> dict[str, Any]:
+def generate(llm: Any, options: Any, name: str, disturb: Any = None) -> dict[str, Any]:
     """Every request's tokens; `disturb` is called on the worker after DISTURB_AT_STEP steps."""
     engine = llm.llm_engine
     for number in range(REQUESTS):
         prompt = [2 + (37 * number + 11 * n) % 250 for n in range(18 + 7 * number)]
-        options = SamplingParams(
-            temperature=0, max_tokens=NEW_TOKENS, ignore_eos=True, detokenize=False
-        )
         engine.add_request(f"{name}-{number}", {"prompt_token_ids": prompt}, options)
     tokens: dict[int, list[int]] = {}
     notes: Any = None
@@ -101,8 +98,12 @@ def compared(run: dict[str, Any], calm: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    model, side, out = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    llm = LLM(
+    model, package, side, out = *sys.argv[1:4], Path(sys.argv[4])
+    vllm = importlib.import_module(package)
+    options = vllm.SamplingParams(
+        temperature=0, max_tokens=NEW_TOKENS, ignore_eos=True, detokenize=False
+    )
+    llm = vllm.LLM(
         model=model,
         max_model_len=512,
         max_num_seqs=16,
@@ -115,14 +116,16 @@ def main() -> None:
         attention_backend="TRITON_ATTN",
         seed=0,
     )
-    calm = generate(llm, "calm")
-    again = generate(llm, "again")
+    calm = generate(llm, options, "calm")
+    again = generate(llm, options, "again")
     results = {
         "undisturbed again": compared(again, calm),
-        "called again": compared(generate(llm, "called", lambda w: rewarm(w, False)), calm),
+        "called again": compared(
+            generate(llm, options, "called", lambda w: rewarm(w, False)), calm
+        ),
     }
     if side == "before":
-        pull = generate(llm, "pull", lambda w: rewarm(w, True))
+        pull = generate(llm, options, "pull", lambda w: rewarm(w, True))
         results["called again, with the closed pull request's warm-up"] = compared(pull, calm)
     distinct = sorted({len(set(tokens)) for tokens in calm["tokens"]})
     out.write_text(json.dumps({"runs": results, "distinct_tokens": distinct}))

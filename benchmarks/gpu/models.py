@@ -1,60 +1,38 @@
-"""Tiny models with a tokenizer, so that real servers start without any download.
+"""Tiny models with random weights and a tokenizer, so that real servers start with no download.
 
     python benchmarks/gpu/models.py DIR
 
-DIR gets a folder for each of
-    dense    Qwen3, 2 layers, hidden 256, head 64; also embeds, drafts, and splits over two GPUs
-    hybrid   Falcon-H1: attention and Mamba-2 in each layer, hence two KV cache groups
-    encoder  BERT with pooling: attention without a KV cache
-    random   `dense` with weights, large enough that what a token attends to decides the next one
-and hub/, a Hugging Face cache with what vLLM's tests/v1/worker/test_gpu_model_runner.py asks for.
-The servers load `--load-format dummy`; only `random` and opt-125m have weights.
+DIR gets a folder for each of MODELS, `adapter` (LoRA for `dense`), and hub/, a Hugging Face cache
+with what vLLM's own tests ask for. The weights are wide enough that what a token attends to
+decides the next one, so that a wrong slot shows in an answer. Needs torch and transformers 5.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 VOCABULARY = 384
 LENGTH = 4096
-
-DENSE: dict[str, Any] = {
-    "architectures": ["Qwen3ForCausalLM"],
-    "model_type": "qwen3",
+SEED = 7
+COMMON: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": 256,
     "intermediate_size": 512,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 64,
     "max_position_embeddings": LENGTH,
-    "rope_theta": 10000.0,
-    "rms_norm_eps": 1e-6,
-    "hidden_act": "silu",
-    "tie_word_embeddings": True,
-    "dtype": "bfloat16",
+    "initializer_range": 0.3,
+    "pad_token_id": 1,
     "bos_token_id": 0,
     "eos_token_id": 0,
 }
-HYBRID: dict[str, Any] = {
-    "architectures": ["FalconH1ForCausalLM"],
-    "model_type": "falcon_h1",
-    "vocab_size": VOCABULARY,
-    "hidden_size": 256,
-    "intermediate_size": 512,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 64,
-    "hidden_act": "silu",
-    "rms_norm_eps": 1e-5,
-    "max_position_embeddings": LENGTH,
-    "rope_theta": 10000.0,
-    "mamba_d_ssm": 512,
+DECODER = {**COMMON, "num_key_value_heads": 2, "head_dim": 64}
+MAMBA = {
     "mamba_n_heads": 8,
     "mamba_d_head": 64,
     "mamba_n_groups": 1,
@@ -62,26 +40,53 @@ HYBRID: dict[str, Any] = {
     "mamba_d_conv": 4,
     "mamba_expand": 2,
     "mamba_chunk_size": 256,
-    "tie_word_embeddings": False,
-    "dtype": "bfloat16",
-    "pad_token_id": 0,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
 }
-ENCODER: dict[str, Any] = {
-    "architectures": ["BertModel"],
-    "model_type": "bert",
-    "vocab_size": VOCABULARY,
-    "hidden_size": 256,
-    "intermediate_size": 512,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "dtype": "float16",
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model by its names in transformers, and its configuration."""
+
+    config: str
+    architecture: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+MODELS = {
+    "dense": Model("Qwen3Config", "Qwen3ForCausalLM", {**DECODER, "tie_word_embeddings": True}),
+    # Decode context parallelism splits what tensor parallelism would copy: one head of two ranks.
+    "one-kv-head": Model("Qwen3Config", "Qwen3ForCausalLM", {**DECODER, "num_key_value_heads": 1}),
+    "falcon-h1": Model(
+        "FalconH1Config", "FalconH1ForCausalLM", {**DECODER, **MAMBA, "mamba_d_ssm": 512}
+    ),
+    "nemotron-h": Model(
+        "NemotronHConfig",
+        "NemotronHForCausalLM",
+        {
+            **DECODER,
+            "num_hidden_layers": 4,
+            "hybrid_override_pattern": "M*-M",
+            "mamba_num_heads": 8,
+            "mamba_head_dim": 64,
+            "ssm_state_size": 64,
+            "n_groups": 1,
+            "conv_kernel": 4,
+            "expand": 2,
+            "chunk_size": 256,
+        },
+    ),
+    "gemma3": Model(
+        "Gemma3TextConfig",
+        "Gemma3ForCausalLM",
+        {
+            **DECODER,
+            "num_hidden_layers": 4,
+            "sliding_window": 64,
+            "query_pre_attn_scalar": 64,
+            "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+        },
+    ),
+    "encoder": Model("BertConfig", "BertModel", {**COMMON, "max_position_embeddings": 512}),
 }
 GRANITE: dict[str, Any] = {
     "vocab_size": 49160,
@@ -117,22 +122,48 @@ def save_tokenizer(into: Path) -> None:
     ).save_pretrained(into)
 
 
-def save_model(into: Path, config: dict[str, Any]) -> None:
-    into.mkdir(parents=True, exist_ok=True)
-    (into / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    save_tokenizer(into)
-
-
-def save_random(into: Path) -> None:
-    """`dense` with seeded weights, wide enough that attention changes what comes next."""
+def save_model(into: Path, model: Model) -> None:
     import torch
-    from transformers import Qwen3Config, Qwen3ForCausalLM
+    import transformers
 
-    torch.manual_seed(7)
-    config = Qwen3Config(**{k: v for k, v in DENSE.items() if k != "architectures"})
-    config.initializer_range = 0.3
-    Qwen3ForCausalLM(config).to(torch.bfloat16).save_pretrained(into)
+    torch.manual_seed(SEED)
+    config = getattr(transformers, model.config)(**model.settings)
+    config.architectures = [model.architecture]
+    getattr(transformers, model.architecture)(config).to(torch.bfloat16).save_pretrained(into)
     save_tokenizer(into)
+
+
+def save_adapter(into: Path, rank: int = 8) -> None:
+    """A LoRA adapter of the query and value projections of `dense`, in PEFT's format."""
+    import torch
+    from safetensors.torch import save_file
+
+    torch.manual_seed(SEED + 1)
+    hidden, head = DECODER["hidden_size"], DECODER["head_dim"]
+    outputs = {
+        "q_proj": DECODER["num_attention_heads"] * head,
+        "v_proj": DECODER["num_key_value_heads"] * head,
+    }
+    weights = {}
+    for layer in range(DECODER["num_hidden_layers"]):
+        for name, size in outputs.items():
+            where = f"base_model.model.model.layers.{layer}.self_attn.{name}"
+            weights[f"{where}.lora_A.weight"] = 0.3 * torch.randn(rank, hidden)
+            weights[f"{where}.lora_B.weight"] = 0.3 * torch.randn(size, rank)
+    into.mkdir(parents=True, exist_ok=True)
+    save_file({name: w.to(torch.bfloat16) for name, w in weights.items()},
+              into / "adapter_model.safetensors")  # fmt: skip
+    settings = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": "dense",
+        "r": rank,
+        "lora_alpha": 2 * rank,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": sorted(outputs),
+    }
+    (into / "adapter_config.json").write_text(json.dumps(settings, indent=1) + "\n")
 
 
 def snapshot(hub: Path, name: str) -> Path:
@@ -150,7 +181,7 @@ def save_hub(hub: Path) -> None:
     import torch
     from transformers import GraniteMoeHybridConfig, OPTConfig, OPTForCausalLM
 
-    torch.manual_seed(7)
+    torch.manual_seed(SEED)
     opt = snapshot(hub, "facebook/opt-125m")
     OPTForCausalLM(OPTConfig(architectures=["OPTForCausalLM"])).half().save_pretrained(opt)
     save_tokenizer(opt)
@@ -164,14 +195,20 @@ def save_hub(hub: Path) -> None:
     ).save_pretrained(granite)
 
 
-def main() -> None:
-    into = Path(sys.argv[1])
-    save_model(into / "dense", DENSE)
-    save_model(into / "hybrid", HYBRID)
-    save_model(into / "encoder", ENCODER)
-    save_random(into / "random")
-    save_hub(into / "hub")
+def save_all(into: Path) -> None:
+    """Every model, the adapter and the hub; one that fails is said and does not stop the others."""
+    for name, model in MODELS.items():
+        attempt(name, lambda name=name, model=model: save_model(into / name, model))
+    attempt("adapter", lambda: save_adapter(into / "adapter"))
+    attempt("hub", lambda: save_hub(into / "hub"))
+
+
+def attempt(name: str, make: Any) -> None:
+    try:
+        make()
+    except Exception as error:  # a server of this model will say that it is not there
+        print(f"model {name}: {error!r}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main()
+    save_all(Path(sys.argv[1]))

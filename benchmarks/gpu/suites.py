@@ -1,39 +1,29 @@
-"""Everything on the GPU but serving: the live batch, and vLLM's own tests, before and after.
+"""What is run in a tree beside serving: vLLM's own tests, a live batch, the tool's GPU proofs.
 
-    python benchmarks/gpu/suites.py ROOT --out OUT --commit HASH [--only REGEX] [--at-once 14]
-
-Runs `live.py` for the releases of every case, and tests/v1/worker/test_gpu_model_runner.py from
-each release's sdist, pristine against the pristine tree and rewritten against the rewritten one.
-Several at once; results are kept and copied out as serve.py does.
+Each function runs one process in a process group of its own and returns one result.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from jobs import EVERY_CASE, RELEASES, SIDES
-from record import Record, machine, read
-from server import environment
+from cases import BEFORE, V1
+from server import Served, environment
+from trees import ROOT
 
-TEST = "tests/v1/worker/test_gpu_model_runner.py"
 HERE = Path(__file__).parent
-
-
-def tree_of(root: Path, release: str, side: str) -> Path:
-    return root / ("trees" if side == "before" else "after") / release
+# vLLM's own tests of the runner and, where a release has them, of the zeroer.
+MODULES = ("tests/v1/worker/test_gpu_model_runner.py", "tests/v1/worker/test_kv_block_zeroer.py")
+Result = dict[str, Any]
 
 
 def run(command: list[str], cwd: Path, env: dict[str, str], log: Path, limit_s: float) -> str:
@@ -53,33 +43,47 @@ def run(command: list[str], cwd: Path, env: dict[str, str], log: Path, limit_s: 
     return "done" if code == 0 else f"ended with {code}"
 
 
-def live(root: Path, release: str, side: str, python: str, limit_s: float) -> dict[str, Any]:
-    name = f"{release}-live-{side}"
-    work = fresh(root, name)
-    tree = tree_of(root, release, side)
-    command = [python, str(HERE / "live.py"), str(root / "models/random"), side]
-    command += [str(work / "live.json")]
-    ended = run(command, work, environment(tree, root / "site", work), work / "log", limit_s)
-    result = {"kind": "live", "name": name, "release": release, "side": side}
-    if ended != "done" or not (work / "live.json").exists():
-        return result | {"error": f"{ended}: {tail(work / 'log')}"}
-    return result | json.loads((work / "live.json").read_text())
+def fresh(work: Path, name: str) -> Path:
+    folder = work / name.replace("/", "-")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
-def suite(root: Path, release: str, side: str, python: str, limit_s: float) -> dict[str, Any]:
-    name = f"{release}-tests-{side}"
-    work = fresh(root, name)
-    source = root / ("suites" if side == "before" else "suites-after") / release
-    tree = tree_of(root, release, side)
-    env = environment(tree, root / "site", work) | {"HF_HOME": str(root / "models")}
+def tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-3000:]
+
+
+def live_batch(tree: Served, model: str, work: Path, models: Path, limit_s: float) -> Result:
+    """live.py in the tree."""
+    name = f"{tree.label}/live-{model}/{tree.side}"
+    folder = fresh(work, name)
+    command = [sys.executable, str(HERE / "live.py"), str(models / model), tree.package]
+    command += ["before" if tree.side == BEFORE else "after", str(folder / "live.json")]
+    ended = run(command, folder, environment(tree, folder, V1), folder / "log", limit_s)
+    result = {"kind": "live", "name": name, "tree": tree.label, "model": model, "side": tree.side}
+    if ended != "done" or not (folder / "live.json").exists():
+        return result | {"error": f"{ended}: {tail(folder / 'log')}"}
+    return result | json.loads((folder / "live.json").read_text())
+
+
+def own_tests(tree: Served, work: Path, models: Path, limit_s: float) -> Result:
+    """vLLM's own test modules, from the tree's own tests/."""
+    name = f"{tree.label}/tests/{tree.side}"
+    folder = fresh(work, name)
+    modules = [module for module in MODULES if (tree.folder / module).exists()]
+    result = {"kind": "tests", "name": name, "tree": tree.label, "side": tree.side}
+    result |= {"modules": modules}
+    if not modules:
+        return result | {"error": f"the tree has no {MODULES[0]}"}
+    env = environment(tree, folder, {**V1, "HF_HOME": str(models)})
     # vLLM's tests listen on one fixed port.
-    command = [python, str(HERE / "alone.py"), python, "-m", "pytest", "-q", "--no-header", TEST]
-    command += ["-p", "no:cacheprovider", f"--junitxml={work / 'junit.xml'}"]
-    ended = run(command, source, env, work / "log", limit_s)
-    result = {"kind": "tests", "name": name, "release": release, "side": side, "ended": ended}
-    if not (work / "junit.xml").exists():
-        return result | {"error": f"{ended}: {tail(work / 'log')}"}
-    return result | {"tests": outcomes(work / "junit.xml")}
+    command = [sys.executable, str(HERE / "alone.py"), sys.executable, "-m", "pytest", "-q"]
+    command += ["--no-header", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}"]
+    ended = run([*command, *modules], tree.folder, env, folder / "log", limit_s)
+    if not (folder / "junit.xml").exists():
+        return result | {"error": f"{ended}: {tail(folder / 'log')}"}
+    return result | {"ended": ended, "tests": outcomes(folder / "junit.xml")}
 
 
 def outcomes(junit: Path) -> dict[str, str]:
@@ -96,77 +100,52 @@ def outcomes(junit: Path) -> dict[str, str]:
     return found
 
 
-def fresh(root: Path, name: str) -> Path:
-    work = root / "work" / name
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    return work
+def broken(before: Result, after: Result) -> list[str]:
+    """Tests that passed before the rewrite, or were added by it, and do not pass after it."""
+    return [
+        name
+        for name, verdict in sorted(after["tests"].items())
+        if verdict.startswith("failed") and before["tests"].get(name, "passed") == "passed"
+    ] + [name for name in before["tests"] if name not in after["tests"]]
 
 
-def tail(log: Path) -> str:
-    return log.read_text(errors="replace")[-3000:]
+def gpu_proofs(tree: Served, work: Path, options: list[str], limit_s: float) -> Result:
+    """`vllm-codemods verify TREE --gpu --json`, as it is printed."""
+    name = f"{tree.label}/verify"
+    folder = fresh(work, name)
+    env = environment(tree, folder, {})
+    paths = [str(ROOT), *([str(tree.site)] if tree.site else [])]
+    env |= {"PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
+    env.pop("COMPILE_LOG")
+    command = [sys.executable, "-m", "codemods", "verify", str(tree.folder), "--gpu", "--json"]
+    with (folder / "out").open("wb") as out, (folder / "log").open("wb") as log:
+        done = subprocess.Popen([*command, *options], cwd=folder, env=env, stdout=out, stderr=log)
+        try:
+            code: int | str = done.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            done.terminate()
+            code = f"did not end in {limit_s:.0f} s"
+    result = {"kind": "verify", "name": name, "tree": tree.label, "ended": code}
+    try:
+        return result | {"verify": json.loads((folder / "out").read_text())}
+    except ValueError:
+        return result | {"error": f"{code}: {tail(folder / 'log')}"}
 
 
-def row(result: dict[str, Any]) -> str:
-    name = f"{result['name']:28}"
+def row(result: Result) -> str:
+    """One line on a result of this module."""
+    name = f"{result['name']:44}"
     if "error" in result:
-        return f"{name} FAILED {result['error'][-300:]!r}"
+        return f"{name} FAILED {str(result['error'])[-300:]!r}"
     if result["kind"] == "live":
         runs = result["runs"].items()
-        differing = "; ".join(f"{k}: {v['differing']} of {v['requests']} differ" for k, v in runs)
-        return f"{name} {differing}"
+        return f"{name} " + "; ".join(
+            f"{how}: {run['differing']} of {run['requests']} differ" for how, run in runs
+        )
+    if result["kind"] == "verify":
+        rows = result["verify"].get("proofs", [])
+        return f"{name} " + "; ".join(f"{row['proof']} {row['status']}" for row in rows)
     verdicts = [verdict.partition(":")[0] for verdict in result["tests"].values()]
     counts = {kind: verdicts.count(kind) for kind in ("passed", "failed", "skipped")}
     failed = [test for test, verdict in result["tests"].items() if verdict.startswith("failed")]
     return f"{name} {counts} {failed}"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("root", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--commit", required=True)
-    parser.add_argument("--only", default="", help="a regular expression over job names")
-    parser.add_argument("--at-once", type=int, default=14)
-    parser.add_argument("--for-s", type=float, default=540.0)
-    parser.add_argument("--python", default=sys.executable)
-    args = parser.parse_args()
-    begun = time.monotonic()
-    record = Record(
-        args.root / "suites.jsonl",
-        args.out / "suites.jsonl",
-        machine(args.python, args.commit),
-    )
-    done = record.done()
-    todo = [(f"{r}-live-{s}", live, r, s) for r in EVERY_CASE for s in SIDES]
-    todo += [(f"{r}-tests-{s}", suite, r, s) for r in RELEASES for s in SIDES]
-    todo = [job for job in todo if re.search(args.only, job[0]) and job[0] not in done]
-
-    def one(job: tuple[str, Any, str, str]) -> dict[str, Any]:
-        name, action, release, side = job
-        left = args.for_s - (time.monotonic() - begun)
-        if left < 60:
-            return {"name": name, "error": "no time left"}
-        try:
-            result: dict[str, Any] = action(args.root, release, side, args.python, left)
-        except Exception as error:  # one job's fault must not keep the others
-            result = {"name": name, "error": repr(error)}
-        return result
-
-    with ThreadPoolExecutor(args.at_once) as pool:
-        for future in as_completed([pool.submit(one, job) for job in todo]):
-            result = future.result()
-            record.add(result)
-            print(row(result), flush=True)
-    results = read(record.kept)
-    if results:
-        shutil.copy(record.kept, args.out / "suites.jsonl")
-    print(f"-- all in {time.monotonic() - begun:.0f} s")
-    print("\n".join(row(result) for result in results))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -62,6 +62,11 @@ def test_verdict_and_edits_are_as_expected(pinned: Pinned) -> None:
 
 
 @EACH
+def test_the_reason_is_the_one_that_the_readme_gives(pinned: Pinned) -> None:
+    assert _plan(pinned).recipes[0].why == pinned.expected.why
+
+
+@EACH
 def test_the_tree_says_which_release_it_is(pinned: Pinned) -> None:
     plan = _plan(pinned)
     assert plan.tree.version == pinned.version

@@ -6,12 +6,12 @@ import ast
 import re
 from contextlib import suppress
 
-from codemods.engine.checkout import WORKER
+from codemods.engine.checkout import RUNNER, WORKER
 from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
 from codemods.engine.recipe import Recipe, Run
 from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.edits import unit_tests, warmup
-from codemods.recipes.slot_mapping.facts import unlaunched
+from codemods.recipes.slot_mapping.facts import unlaunched, why
 from codemods.recipes.slot_mapping.facts.block_tables import Tables, check_classes
 from codemods.recipes.slot_mapping.facts.names import (
     BLOCK_TABLE,
@@ -24,7 +24,6 @@ from codemods.recipes.slot_mapping.facts.world import Classes
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.recipes.warm_up.launches import Launches, find
-from codemods.recipes.warm_up.method import qualified_name
 from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import parameters
@@ -36,7 +35,7 @@ def decide(run: Run) -> None:
     """Decide the four edits, from the kernels that BlockTable.compute_slot_mapping launches."""
     sources = run.sources
     launches, block_table = _launches(sources)
-    nothing = _nothing_to_do(launches, block_table)
+    nothing = _nothing_to_do(sources, launches, block_table)
     if nothing is not None or block_table is None:
         reason, run.why = nothing or (Reason.NO_KERNEL, "")
         file = block_table.name if block_table else None
@@ -50,7 +49,7 @@ def decide(run: Run) -> None:
         _worker(run)
     with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, block_table, launches)
-    run.why = _why(run)
+    run.why = _why(run, launches)
 
 
 def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
@@ -64,19 +63,27 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     return launches, block_table
 
 
-def _nothing_to_do(launches: Launches, block_table: SourceFile | None) -> tuple[Reason, str] | None:
+def _nothing_to_do(
+    sources: Sources, launches: Launches, block_table: SourceFile | None
+) -> tuple[Reason, str] | None:
     if block_table is None:
-        return Reason.NO_KERNEL, "the worker has no block table module beside it"
-    if launches.kernel_class is not None:
-        return (
-            Reason.SUPERSEDED_UPSTREAM,
-            f"{launches.kernel_class} registers its compile keys for warm-up (vLLM 0.29 and later)",
-        )
-    if not launches.kernels:
+        if sources.read(RUNNER) is None:
+            return (
+                Reason.NO_KERNEL,
+                f"The V1 runner is gone: there is no {RUNNER} and no {BLOCK_TABLE}.",
+            )
         return (
             Reason.NO_KERNEL,
-            "BlockTable.compute_slot_mapping launches no Triton kernel",
+            f"There is no {BLOCK_TABLE}, so V1 launches no slot mapping kernel.",
         )
+    if launches.kernel_class is not None:
+        told = (
+            f"{BLOCK_TABLE_CLASS} registers the compile keys of {launches.kernel_class}, so that "
+            "the engine compiles them before the first request."
+        )
+        return Reason.SUPERSEDED_UPSTREAM, told
+    if not launches.kernels:
+        return Reason.NO_KERNEL, f"{BLOCK_TABLE_CLASS}.{METHOD} launches no Triton kernel."
     return None
 
 
@@ -190,10 +197,9 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
     )
     edited = unit_tests.edit(
         file,
-        sources.checkout.package_name,
+        test_module.package_name(file, sources.checkout) if file is not None else "",
         covered,
         warmup=run.in_force(edits.WARMUP),
-        worker=qualified_name(sources.read(WORKER)) if run.in_force(edits.WORKER) else None,
     )
     run.take(edited, file)
 
@@ -206,13 +212,17 @@ def _has_other_warmup(run: Run, block_table: SourceFile) -> bool:
     return file is None or not warmup.is_ours(file, Tables.of(sources, block_table))
 
 
-def _why(run: Run) -> str:
-    if run.changes():
-        return (
-            "The V1 runner's dummy runs never call BlockTable.compute_slot_mapping, so its Triton "
-            "kernel is compiled while the first requests wait for it."
-        )
-    return "The kernel is compiled before the first request."
+def _why(run: Run, launches: Launches) -> str:
+    there = [edit for edit in edits.REPORTED if run.is_present(edit)]
+    if edits.WARMUP in there and edits.WORKER in there:
+        listed = edits.KERNEL in there
+        return why.of_fixed(warmup.FUNCTION) if listed else why.of_unlisted(warmup.FUNCTION)
+    return why.of_missing(
+        run.sources,
+        launches,
+        listed=edits.KERNEL in there,
+        uncalled=warmup.FUNCTION if edits.WARMUP in there else None,
+    )
 
 
 RECIPE = Recipe(

@@ -1,0 +1,1 @@
+"""What people use in this tool's place, measured side by side with it."""

@@ -1,0 +1,228 @@
+"""The rules that CONTRIBUTING draws, over the imports, the words and the places of the tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import codemods
+from codemods.engine import registry
+
+CODE = Path(codemods.__file__).parent
+TESTS = Path(__file__).parent
+
+# What each part may import beside itself. A recipe is a part of its own; SHARED is what recipes
+# have in common: the folders of recipes/ that hold no recipe.py.
+SHARED = "recipes: shared"
+BELOW_CLI = ("engine", "output", "write", "prove", "release")
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "__main__": ("cli",),
+    "cli": BELOW_CLI,
+    "output": ("engine",),
+    "write": ("engine",),
+    "prove": ("engine",),
+    "release": ("engine",),
+    "engine": ("transforms",),
+    "transforms": (),
+    SHARED: ("engine", "prove", "transforms"),
+}
+OF_A_RECIPE = (SHARED, "engine", "prove", "transforms")
+# A module that may import one more, and why.
+IMPORTS_BESIDE = {("output/proofs.py", "codemods.prove.proof"): "it prints a proof's row"}
+
+# Words of a recipe that mean more than it: where they may stand outside, and why.
+WORDS_BESIDE = {
+    "engine/checkout.py": ("v1/worker/gpu_model_runner.py",),  # vLLM's package is known by it
+    "engine/resolve.py": ("PAD_SLOT_ID",),  # a comment's example
+    "prove/proof.py": ("max_num_tokens",),  # vLLM's --max-num-batched-tokens
+    # What stands in for vLLM's own, in the proofs of any recipe.
+    "prove/standins.py": (
+        "CpuGpuBuffer",
+        "PAD_SLOT_ID",
+        "get_dcp_group",
+        "get_pcp_group",
+        "pin_memory",
+    ),
+}
+
+# Modules that are tested by another's tests.
+TESTED_ELSEWHERE: dict[str, str] = {}
+# Test modules and folders that are of no one module.
+OF_NO_MODULE = ("forks", "gpu", "packaging", "releases", "test_contributing.py", "test_layout.py")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of the package; `name` is POSIX and relative to it, such as `cli/main.py`."""
+
+    name: str
+
+    @property
+    def text(self) -> str:
+        return (CODE / self.name).read_text("utf-8")
+
+    @property
+    def part(self) -> str:
+        first, _, rest = self.name.removesuffix(".py").partition("/")
+        return _recipe(rest.split("/")[0]) if first == "recipes" else first
+
+    @property
+    def imports(self) -> Iterator[str]:
+        """The package's own modules that it imports anywhere, and names in them, dotted."""
+        here = ["codemods", *self.name.removesuffix(".py").split("/")]
+        for node in ast.walk(ast.parse(self.text)):
+            if isinstance(node, ast.Import):
+                found = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = here[: -node.level] if node.level else []
+                home = ".".join([*base, *([node.module] if node.module else [])])
+                found = [f"{home}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            yield from (name for name in found if name.startswith("codemods."))
+
+
+def _recipe(folder: str) -> str:
+    return f"recipes/{folder}" if (CODE / "recipes" / folder / "recipe.py").exists() else SHARED
+
+
+MODULES = [Module(path.relative_to(CODE).as_posix()) for path in sorted(CODE.rglob("*.py"))]
+OUTSIDE = [one for one in MODULES if not one.name.startswith("recipes/")]
+EACH = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+EACH_OUTSIDE = pytest.mark.parametrize("module", OUTSIDE, ids=lambda module: module.name)
+
+
+def part_of(dotted: str) -> str:
+    _, first, *rest = dotted.split(".")
+    return _recipe(rest[0]) if first == "recipes" else first
+
+
+@EACH
+def test_imports_go_down_only(module: Module) -> None:
+    allowed = {module.part, *MAY_IMPORT.get(module.part, OF_A_RECIPE)}
+    wrong = [
+        name
+        for name in module.imports
+        if part_of(name) not in allowed
+        and (module.name, name.rpartition(".")[0]) not in IMPORTS_BESIDE
+    ]
+    assert wrong == []
+
+
+@EACH
+def test_only_the_registry_reaches_a_recipe_by_its_name(module: Module) -> None:
+    own = f"codemods.{module.part.replace('/', '.')}"
+    others = [
+        text
+        for text in strings(module.text)
+        if re.match(r"codemods\.recipes\b", text) and not f"{text}.".startswith(f"{own}.")
+    ]
+    assert others == [] or module.name == "engine/registry.py"
+
+
+def strings(text: str) -> set[str]:
+    """Every string that is not a docstring; of an f-string its constant parts."""
+    tree = ast.parse(text)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in docstrings
+    }
+
+
+@cache
+def words_of_recipes() -> frozenset[str]:
+    """What only a recipe may name: its patch's words, vLLM's names and files that it knows."""
+    about = [recipe.about for recipe in registry.every()]
+    found = {text for one in about for text in (one.title, one.subject, one.origin)}
+    found |= {number for one in about for number in re.findall(r"\d{4,}", one.origin)}
+    for module in MODULES:
+        if module.part.startswith("recipes/"):
+            found |= {text for text in strings(module.text) if _is_name(text)}
+    return frozenset(found)
+
+
+def _is_name(text: str) -> bool:
+    """A path of a module, or an identifier of several words: what no other code says by chance."""
+    return bool(
+        re.fullmatch(r"(?:\w+/)+\w+\.py", text)
+        or (re.fullmatch(r"_*[A-Za-z]\w*", text) and re.search(r"[a-z]_+\w|[a-z][A-Z]", text))
+    )
+
+
+@EACH_OUTSIDE
+def test_nothing_outside_a_recipe_names_what_is_its_own(module: Module) -> None:
+    tokens = set(re.findall(r"\w+", module.text))
+    named = {
+        word
+        for word in words_of_recipes()
+        if (word in tokens if re.fullmatch(r"\w+", word) else word in module.text)
+    }
+    assert named - set(WORDS_BESIDE.get(module.name, ())) == set()
+
+
+@EACH_OUTSIDE
+def test_nothing_outside_a_recipe_names_an_edit(module: Module) -> None:
+    edits = {edit for recipe in registry.every() for edit in recipe.edits}
+    assert strings(module.text) & edits == set()
+
+
+def test_the_words_are_those_that_a_recipe_is_known_by() -> None:
+    known = {
+        "compute_slot_mapping",
+        "num_tokens",
+        "BlockTable",
+        "v1/worker/block_table.py",
+        "42165",
+    }
+    assert known <= words_of_recipes()
+
+
+def test_no_exception_outlives_its_cause() -> None:
+    names = {module.name for module in MODULES}
+    assert {name for name, _ in IMPORTS_BESIDE} <= names
+    for name, words in WORDS_BESIDE.items():
+        assert set(words) <= words_of_recipes()
+        assert all(word in (CODE / name).read_text("utf-8") for word in words)
+    for name, place in TESTED_ELSEWHERE.items():
+        assert name in names
+        assert (TESTS / place).exists()
+        assert not (TESTS / place_of(name)).exists(), f"{name} has its own tests by now"
+
+
+def place_of(name: str) -> str:
+    """Where the tests of a module stand; a package's are named for it."""
+    path = Path(name)
+    stem = path.parent.name if path.stem == "__init__" else path.stem.strip("_")
+    return (path.parent / f"test_{stem}.py").as_posix()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [module for module in MODULES if module.text and module.name not in TESTED_ELSEWHERE],
+    ids=lambda module: module.name,
+)
+def test_a_module_is_tested_at_its_own_path(module: Module) -> None:
+    assert (TESTS / place_of(module.name)).exists()
+
+
+def test_a_test_stands_at_the_path_of_what_it_tests() -> None:
+    expected = {place_of(module.name) for module in MODULES}
+    expected |= set(TESTED_ELSEWHERE.values())
+    found = {path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
+    stray = {name for name in found - expected if name.split("/")[0] not in OF_NO_MODULE}
+    assert sorted(stray) == []
