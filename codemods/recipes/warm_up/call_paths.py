@@ -270,7 +270,7 @@ class _Walk:
         self._count("monitor_calls", line)
         if any(map(self._lacks_warmup, paths)):
             self._complain(
-                f"line {line} {does} on a path without the warm-up behind the branch", line
+                f"line {line} {does} on a path without the warm-up behind the V1/V2 branch", line
             )
         return frozenset(replace(path, watched=True) for path in paths)
 

@@ -6,8 +6,6 @@ the same of a call that is there already (`call_paths`).
 
 from __future__ import annotations
 
-import ast
-
 from codemods.engine.checkout import WORKER
 from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.prove.proof import Options, Proof, failed, passed, skipped
@@ -36,9 +34,9 @@ def prove(subject: Subject, _: Options, *, function: str, v1_only: bool = True) 
         return failed(NAME, refusal.detail)
 
 
-def prove_module(tree: ast.Module, function: str, *, v1_only: bool = True) -> Proof:
-    """The proof on a worker module's syntax tree alone: what its names lead to is not looked at."""
-    file = SourceFile("worker", ast.unparse(tree).encode())
+def prove_module(source: bytes, function: str, *, v1_only: bool = True) -> Proof:
+    """The proof on a worker module alone: what its names lead to is not looked at."""
+    file = SourceFile("worker", source)
     return _verdict(find_calls(file, Target(function, v1_only=v1_only)), function)
 
 

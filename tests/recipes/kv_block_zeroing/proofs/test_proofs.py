@@ -117,13 +117,6 @@ WRONG = {
         f"def {FUNCTION}",
         "inference tensor",
     ),
-    "a call for one runner": (
-        "order",
-        WORKER,
-        f"        {FUNCTION}(self.model_runner)\n",
-        f"        if self.tuned:\n            {FUNCTION}(self.model_runner)\n",
-        "on a path without the warm-up",
-    ),
 }
 
 
