@@ -117,9 +117,10 @@ def _existing(method: Method, call: Call, calls: Calls, sources: Sources) -> Edi
             outcome = Outcome(edit_names.WORKER, Status.EDIT, Reason.ADDED, detail, worker.name)
             return Edited(outcome, module)
     problem = calls.problems[0]
+    whose = "the V1 runner" if call.v1_only else "either runner"
     raise Refusal(
         Reason.NOT_REACHED,
-        f"expected {METHOD} to call {call.function} for the V1 runner on every path, behind the "
+        f"expected {METHOD} to call {call.function} for {whose} on every path, behind the "
         f"V1/V2 branch and before the JIT monitor; found that {problem.why}; mend the call, or "
         "take it out and run again",
         worker.name,
