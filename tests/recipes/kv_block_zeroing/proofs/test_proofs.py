@@ -18,7 +18,6 @@ from .. import forks
 
 UTILS = "vllm/v1/worker/utils.py"
 WARMUP = "vllm/v1/worker/gpu/warmup.py"
-WORKER = "vllm/v1/worker/gpu_worker.py"
 OPTIONS = Options(targets=("cuda:90", "hip:gfx942"))
 
 
@@ -116,13 +115,6 @@ WRONG = {
         f"@torch.inference_mode()\ndef {FUNCTION}",
         f"def {FUNCTION}",
         "inference tensor",
-    ),
-    "a call for one runner": (
-        "order",
-        WORKER,
-        f"        {FUNCTION}(self.model_runner)\n",
-        f"        if self.tuned:\n            {FUNCTION}(self.model_runner)\n",
-        "on a path without the warm-up",
     ),
 }
 
