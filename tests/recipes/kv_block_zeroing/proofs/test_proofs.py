@@ -18,7 +18,6 @@ from .. import forks
 
 UTILS = "vllm/v1/worker/utils.py"
 WARMUP = "vllm/v1/worker/gpu/warmup.py"
-WORKER = "vllm/v1/worker/gpu_worker.py"
 OPTIONS = Options(targets=("cuda:90", "hip:gfx942"))
 
 
