@@ -109,7 +109,7 @@ def test_a_faster_contender_is_told() -> None:
         {"group": "one release", "what": "semgrep rule", "ms": 5000.0, "mib": 300.0},
     ]
     told = better({"time": {"rows": rows}})
-    assert "git apply is 100 times as fast and with 10% of the memory" in told
+    assert "is 100 times as fast and uses 10% of the memory" in told
     assert "semgrep" not in told
 
 
