@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import attempts, contenders, fidelity, landing, page, project, subjects, timing
-from peers.machine import about
+from peers.machine import about, watched
 
 PARTS = ("landing", "fidelity", "time")
 DOCS = project.ROOT / "docs"
@@ -53,7 +53,7 @@ def parsed() -> argparse.Namespace:
         help="the folder of ast-grep, semgrep and py-spy (.venv/peers/bin)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--rounds", type=int, default=11, help="runs of each timed command (11)")
+    parser.add_argument("--rounds", type=int, default=7, help="runs of each timed command (7)")
     return parser.parse_args()
 
 
@@ -85,7 +85,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             if "fidelity" in options.only:
                 found["fidelity"] = {"results": fidelity.results(tried, options.jobs)}
         if "time" in options.only:
-            found["time"] = timing.results(work, options.programs, options.rounds)
+            busy: dict[str, Any] = {}
+            with watched(busy):
+                result = timing.results(work, options.programs, options.rounds)
+            found["time"] = busy | result
     command = "python benchmarks/peers.py --only {}"
     return {
         part: {"command": command.format(part), "about": where, **result}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-import sys
+import os
+import sys  # nothing more: these are loaded before the current folder is off the import path
 
 
 def main() -> int:
@@ -17,9 +18,30 @@ def main() -> int:
         gc.enable()
         return run()
     except KeyboardInterrupt:  # before the command itself had begun, or after its end
-        sys.stderr.write("vllm-codemods: interrupted\n")
-        return 130
+        return _ended("interrupted", 130)
+    except Exception as error:  # no memory for the imports, or a broken installation
+        return _ended(f"cannot start: {type(error).__name__}: {error}", 2)
+
+
+def _ended(line: str, code: int) -> int:
+    try:
+        sys.stderr.write(f"vllm-codemods: {line}\n")
+    except (OSError, AttributeError):  # a stderr that is full or closed
+        return code
+    return code
+
+
+def leave_current_folder_out(path: list[str], here: str, own: str) -> None:
+    """Take the current folder, which `python -m` puts first, off the import path.
+
+    It may be the tree, and the tree may hold a libcst.py.
+    """
+    if path and path[0] in ("", here) and here != own:
+        del path[0]
 
 
 if __name__ == "__main__":
+    if not getattr(sys.flags, "safe_path", False):
+        own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        leave_current_folder_out(sys.path, os.getcwd(), own)
     sys.exit(main())

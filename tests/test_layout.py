@@ -160,8 +160,7 @@ def _is_name(text: str) -> bool:
     """A path of a module, or an identifier of several words: what no other code says by chance."""
     return bool(
         re.fullmatch(r"(?:\w+/)+\w+\.py", text)
-        or (re.fullmatch(r"_*[A-Za-z]\w*", text)
-        and re.search(r"[a-z]_+\w|[a-z][A-Z]", text))
+        or (re.fullmatch(r"_*[A-Za-z]\w*", text) and re.search(r"[a-z]_+\w|[a-z][A-Z]", text))
     )
 
 

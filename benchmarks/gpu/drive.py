@@ -2,8 +2,9 @@
 
     python benchmarks/gpu/drive.py ROOT --out OUT --commit HASH [--for-s 540] [--stages dense,…]
 
-ROOT is what prepare.py made. Stages run in the order of STAGES, most telling first, and each
-starts nothing that the time left does not allow. A result is written as soon as it is there, is
+ROOT is what prepare.py made; a tree without all its sides stops the driver before it serves.
+Stages run in the order of STAGES, most telling first, and each starts nothing that the time left
+does not allow. A result is written as soon as it is there, is
 not measured again by a later run, and is printed as a line; the last lines are what failed.
 """
 
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import runs
 import suites
-from cases import BEFORE, BY_NAME, CASES, SIDES, Case
+from cases import BEFORE, BY_NAME, CASES, KV_BLOCK_ZEROING, SIDES, Case
 from record import Record, about, read
 from runs import Action, Job, Machine, Result, in_order, run_all, run_one, run_wave
 from server import Served
@@ -37,9 +38,26 @@ LATER_CASES = ("dense", "pooling", "block-size-32")
 FORK_CASES = ("dense", "hybrid", "pooling", "eager")
 PROVED = ("0.21.0", "0.26.0")
 PAIRS = 3
-# Estimates, to start nothing that would be cut off.
-WAVE_S, ONE_S = 170.0, 110.0
-START_LIMIT_S = 260.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many servers start at once, how long they may take, what time one must have left."""
+
+    at_once: int
+    limit_s: float
+    needs_s: float
+
+
+# Measured on 16 processors: beside 20 others a dense server is up after 82 to 155 s, a hybrid one
+# (which compiles Mamba's kernels at start from 0.22 on) after 245 to 258 s, if it is at all.
+QUICK = Pace(at_once=22, limit_s=260.0, needs_s=200.0)
+SLOW = Pace(at_once=6, limit_s=400.0, needs_s=330.0)
+BESIDE = Pace(at_once=4, limit_s=400.0, needs_s=330.0)
+
+
+def pace_of(case: Case) -> Pace:
+    return SLOW if KV_BLOCK_ZEROING in case.recipes else QUICK
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,15 @@ class Root:
         told = json.loads((folder / "served.json").read_text())
         beside = site if site.exists() else None
         return Served(label, side, folder, told["package"], beside, told["sha256"])
+
+    def missing(self) -> list[str]:
+        """Sides that prepare.py could not make of a tree that is there."""
+        return [
+            f"{label}/{side}"
+            for label in self.labels()
+            for side in SIDES
+            if self.tree(label, side) is None
+        ]
 
     def group(self, label: str, case: Case, run: int = 1) -> list[Job]:
         """One comparison: the case's sides, in the order in which this run asks them."""
@@ -169,32 +196,36 @@ class Drive:
             if any(job.name not in timed_before and re.search(self.args.only, job.name)
                    for job in g)
         ]  # fmt: skip
-        for wave in waves(groups, self.args.at_once):
-            if self.left() < WAVE_S:
-                print(f"no time left for {[job.name for job in wave]}", flush=True)
-                continue
-            begun = time.monotonic()
-            run_wave(wave, self.machine, min(START_LIMIT_S, self.left() - 60), self.add)
-            print(f"-- wave of {len(wave)} in {time.monotonic() - begun:.0f} s", flush=True)
+        for pace in (QUICK, SLOW):
+            mine = [g for g in groups if pace_of(g[0].case) == pace]
+            for wave in waves(mine, min(pace.at_once, self.args.at_once)):
+                self.wave(wave, pace)
 
-    def pool(self, jobs: Iterator[Job], more: dict[str, Action]) -> None:
-        """Counts: as many at a time as the machine holds."""
-        actions: dict[str, Action] = {}
-        for job in jobs:
-            actions.setdefault(job.name, partial(self.one, job))
-        actions |= more
-        wanted = {n: self.in_time(n, a) for n, a in actions.items() if self.wanted(n)}
+    def wave(self, wave: list[Job], pace: Pace) -> None:
+        if self.left() < pace.needs_s:
+            print(f"no time left for {[job.name for job in wave]}", flush=True)
+            return
+        begun = time.monotonic()
+        run_wave(wave, self.machine, min(pace.limit_s, self.left() - 60), self.add)
+        print(f"-- wave of {len(wave)} in {time.monotonic() - begun:.0f} s", flush=True)
+
+    def pool(self, jobs: Iterator[Job], pace: Pace) -> None:
+        """Counts: as many at a time as the machine holds, and in time brings up."""
+        self.all({job.name: partial(self.one, job, pace) for job in jobs}, pace)
+
+    def one(self, job: Job, pace: Pace, number: int) -> Result:
+        return run_one(job, self.machine, number, min(pace.limit_s, self.left() - 30))
+
+    def all(self, actions: dict[str, Action], pace: Pace) -> None:
+        wanted = {n: self.in_time(n, a, pace) for n, a in actions.items() if self.wanted(n)}
         begun = time.monotonic()
         if wanted:
-            run_all(wanted, self.args.at_once, self.add)
+            run_all(wanted, min(pace.at_once, self.args.at_once), self.add)
             print(f"-- {len(wanted)} counted in {time.monotonic() - begun:.0f} s", flush=True)
 
-    def one(self, job: Job, number: int) -> Result:
-        return run_one(job, self.machine, number, min(START_LIMIT_S, self.left() - 30))
-
-    def in_time(self, name: str, action: Action) -> Action:
+    def in_time(self, name: str, action: Action, pace: Pace) -> Action:
         def start(number: int) -> Result:
-            if self.left() < ONE_S:
+            if self.left() < pace.needs_s:
                 return {"name": name, "error": "no time left"}
             return action(number)
 
@@ -210,6 +241,9 @@ class Drive:
             limit = min(200.0, self.left() - 20)
             self.add(suites.gpu_proofs(tree, self.machine.work, options, limit))
 
+    def limit(self, pace: Pace) -> float:
+        return min(pace.limit_s, self.left() - 15)
+
     def stage(self, name: str) -> None:
         root = self.root
         if name == "dense":
@@ -222,9 +256,14 @@ class Drive:
             rest = [label for label in RELEASES if label not in DEFAULT_FIRST]
             self.waves(timed(root, rest, "default-backend"))
         elif name == "counts":
-            most = chain(zeroing(root), forks(root), every_case(root), later(root))
-            more = beside(root, self.machine, lambda: min(400.0, self.left() - 15))
-            self.pool(most, more)
+            jobs = chain(forks(root), every_case(root), later(root))
+            self.pool((job for job in jobs if pace_of(job.case) == QUICK), QUICK)
+        elif name == "hybrid-counts":
+            jobs = chain(zeroing(root), forks(root))
+            self.pool((job for job in jobs if pace_of(job.case) == SLOW), SLOW)
+        elif name == "beside":
+            limit = partial(self.limit, BESIDE)
+            self.all(beside(root, self.machine, limit), BESIDE)
         elif name == "verify":
             self.verify()
         elif name == "several-gpus":
@@ -233,9 +272,12 @@ class Drive:
 
 
 STAGES = {
-    1: ("dense", "hybrid", "counts", "verify", "default", "default-rest"),
+    1: (
+        "dense", "hybrid-counts", "verify", "counts",
+        "default", "beside", "hybrid", "default-rest",
+    ),
     2: ("several-gpus",),
-}
+}  # fmt: skip
 
 
 def line(result: Result) -> str:
@@ -265,10 +307,13 @@ def main() -> int:
     parser.add_argument("--stages", help="a comma-separated choice, in this order")
     parser.add_argument("--only", default="", help="a regular expression over result names")
     parser.add_argument("--also", type=Path, nargs="*", default=[], help="results counted as done")
-    parser.add_argument("--at-once", type=int, default=22)
+    parser.add_argument("--at-once", type=int, default=22, help="at most")
     parser.add_argument("--for-s", type=float, default=540.0, help="start nothing past this")
     args = parser.parse_args()
     args.root, args.out = args.root.resolve(), args.out.resolve()
+    if missing := Root(args.root).missing():
+        print(f"not made: {', '.join(missing)}; run prepare.py, or remove their trees/LABEL")
+        return 2
     drive = Drive(args)
     print(drive.record.about, flush=True)
     stages = args.stages.split(",") if args.stages else STAGES[min(args.gpus, 2)]

@@ -2,9 +2,10 @@
 
     python benchmarks/gpu/prepare.py ROOT
 
-ROOT/trees/LABEL becomes ROOT/sides/LABEL/SIDE for each side that this checkout's tool can make;
-`served.json` in each says the package and the hash of its Python files. A tree that is refused or
-does not import is said and left out of no one else's way.
+ROOT/trees/LABEL becomes ROOT/sides/LABEL/SIDE for each rewrite; `served.json` in each says the
+package and the hash of its Python files. Everything is attempted; when a model, a fork or a side
+could not be made, or a tree does not import, the last lines name it and the exit status is 1, so
+that nothing is served before that is known.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
 import forks
 import trees
-from cases import BEFORE
+from cases import BEFORE, SIDES
 
+FAILED = "FAILED"
 IMPORTS = """
 import importlib, sys
 package = importlib.import_module(sys.argv[1])
@@ -36,11 +38,12 @@ def package_of(tree: Path) -> str:
     return forks.RENAMED if (tree / forks.RENAMED).is_dir() else "vllm"
 
 
-def make_side(tree: Path, side: str, target: Path) -> str:
+def make_side(root: Path, tree: Path, side: str) -> str:
     """One side of a tree, compiled to bytecode; a line on what was done."""
+    target = tree if side == BEFORE else root / "sides" / tree.name / side
     if side != BEFORE:
         trees.copy(tree, target)
-        trees.rewrite(target, side)
+        trees.rewrite(target, side, root / "site")
     package = package_of(target)
     told = {"package": package, "sha256": trees.digest(target / package)}
     (target / "served.json").write_text(json.dumps(told))
@@ -63,7 +66,10 @@ def imports(root: Path, tree: Path) -> str:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
     )  # fmt: skip
     lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-    return f"{tree.relative_to(root)} imports: {lines[-1] if lines else done.returncode}"
+    said = lines[-1] if lines else str(done.returncode)
+    if done.returncode != 0:
+        raise trees.Failed(f"does not import: {said}")
+    return f"{tree.relative_to(root)} imports: {said}"
 
 
 def models(root: Path) -> str:
@@ -72,14 +78,16 @@ def models(root: Path) -> str:
     done = subprocess.run([sys.executable, str(here), str(root / "models")], check=False,
                           capture_output=True, text=True, env=env)  # fmt: skip
     failed = [line for line in done.stderr.splitlines() if line.startswith("model ")]
-    return f"models: {done.returncode} {failed or 'all made'}"
+    if failed or done.returncode != 0:
+        raise trees.Failed(f"{failed or done.stderr[-800:]}")
+    return "models: all made"
 
 
 def attempt(name: str, action: Callable[..., str], *arguments: object) -> str:
     try:
         return action(*arguments)
     except Exception as error:  # one tree's fault must not keep the others
-        return f"{name} FAILED {error}"
+        return f"{FAILED} {name}: {error}"
 
 
 def fork(root: Path, name: str) -> str:
@@ -87,25 +95,41 @@ def fork(root: Path, name: str) -> str:
     return f"trees/{name} made"
 
 
-def main() -> int:
-    root, begun = Path(sys.argv[1]).resolve(), time.monotonic()
+def make_all(root: Path) -> list[str]:
+    """Make everything; a line on each thing, printed as it is there."""
+    lines: list[str] = []
+
+    def finish(pending: list[Future[str]]) -> None:
+        made = [one.result() for one in pending]
+        print("\n".join(made), flush=True)
+        lines.extend(made)
+
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         pending = [pool.submit(attempt, "models", models, root)]
         if (root / "trees" / forks.BASE).exists():
-            made = [pool.submit(attempt, name, fork, root, name) for name in forks.FORKS]
-            print("\n".join(one.result() for one in made), flush=True)
+            finish([pool.submit(attempt, name, fork, root, name) for name in forks.FORKS])
         found = sorted(path for path in (root / "trees").iterdir() if path.is_dir())
         for tree in found:
-            for side in trees.sides():
-                target = tree if side == BEFORE else root / "sides" / tree.name / side
+            for side in SIDES:
                 name = f"{tree.name}/{side}"
-                pending.append(pool.submit(attempt, name, make_side, tree, side, target))
-        print("\n".join(one.result() for one in pending), flush=True)
+                pending.append(pool.submit(attempt, name, make_side, root, tree, side))
+        finish(pending)
         everything = [*found, *sorted((root / "sides").glob("*/*"))]
-        smoke = [pool.submit(attempt, str(tree), imports, root, tree) for tree in everything]
-        print("\n".join(one.result() for one in smoke), flush=True)
+        finish([
+            pool.submit(attempt, str(tree.relative_to(root)), imports, root, tree)
+            for tree in everything
+        ])  # fmt: skip
+    return lines
+
+
+def main() -> int:
+    root, begun = Path(sys.argv[1]).resolve(), time.monotonic()
+    failed = [line for line in make_all(root) if line.startswith(FAILED)]
     print(f"-- prepared in {time.monotonic() - begun:.0f} s", flush=True)
-    return 0
+    if failed:
+        print(f"STOP: {len(failed)} could not be made; serve nothing before they are, or remove "
+              "their trees/LABEL:", *failed, sep="\n", flush=True)  # fmt: skip
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

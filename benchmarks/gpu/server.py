@@ -36,6 +36,7 @@ MONITOR = re.compile(
     r"^(?:\((?P<process>[^)]*)\) )?.*?"
     r"(?:JIT compilation|autotun\w+) during inference: (?P<kernel>\w+(?:\.\w+)*)"
 )
+NOT_UP = "not up"
 ACTIVATED = "JIT monitor activated"
 # No NVLink multicast, whatever a release would choose: see cases.PLAIN_NCCL.
 PLAIN_NCCL = {
@@ -277,8 +278,14 @@ class Server:
             "arguments": list(self.case.arguments),
         }
         if self.start_s is None:
-            told["error"] = text[-3000:] or "the server wrote nothing"
+            told["error"] = f"{self.why_not_up()}:\n{text[-3000:]}"
         return told
+
+    def why_not_up(self) -> str:
+        code = self.process.poll()
+        if code is not None:
+            return f"ended with {code}"
+        return f"{NOT_UP} in {time.monotonic() - self.started:.0f} s"
 
     def stop(self) -> None:
         """End the server's process group: politely, then at once. Once is enough."""

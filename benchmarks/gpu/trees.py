@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cases import BEFORE, BOTH, KV_BLOCK_ZEROING, ONE, SLOT_MAPPING
+from cases import BEFORE, BOTH, ONE, SLOT_MAPPING
 
 ROOT = Path(__file__).parents[2]
 COPIED = (".py", ".toml", ".txt", ".json", ".jinja")
@@ -27,12 +27,16 @@ class Failed(Exception):
     """The tool's command ended otherwise than it was wanted to; the text says what it printed."""
 
 
-def tool(*arguments: str, expect: tuple[int, ...] = (0,)) -> str:
-    """Run this checkout's vllm-codemods from a folder that holds no modules; its stdout."""
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+def tool(*arguments: str, site: Path | None = None, expect: tuple[int, ...] = (0,)) -> str:
+    """Run this checkout's vllm-codemods from a folder that holds no modules; its stdout.
+
+    `site` holds the packages that the tool needs where this Python has none of its own.
+    """
+    paths = [str(ROOT), *([str(site)] if site else []), *filter(None, sys.path)]
     done = subprocess.run(
         [sys.executable, "-m", "codemods", *arguments],
-        capture_output=True, text=True, env=env, check=False,
+        capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         cwd=Path(__file__).with_name("compile_hook"), timeout=600,
     )  # fmt: skip
     if done.returncode not in expect:
@@ -42,23 +46,7 @@ def tool(*arguments: str, expect: tuple[int, ...] = (0,)) -> str:
     return done.stdout
 
 
-def has_recipe(name: str) -> bool:
-    """Whether the tool in this checkout can be asked for the recipe."""
-    return (ROOT / "codemods" / "recipes" / name.replace("-", "_") / "recipe.py").exists()
-
-
-def chooses_recipes() -> bool:
-    return "--recipe" in tool("check", "--help")
-
-
-def sides() -> tuple[str, ...]:
-    """The sides that this checkout's tool can make."""
-    return (BEFORE, ONE, BOTH) if has_recipe(KV_BLOCK_ZEROING) else (BEFORE, ONE)
-
-
 def recipe_options(side: str) -> list[str]:
-    if not chooses_recipes():
-        return []
     return ["--recipe", SLOT_MAPPING if side == ONE else "all"]
 
 
@@ -83,10 +71,10 @@ def copy(source: Path, target: Path, leave_out: tuple[str, ...] = ()) -> None:
                 (here / name).symlink_to(path.resolve())
 
 
-def rewrite(tree: Path, side: str) -> None:
+def rewrite(tree: Path, side: str, site: Path | None = None) -> None:
     """Apply the side's recipes in place; nothing to do is fine, a refusal is not."""
     if side != BEFORE:
-        tool("apply", str(tree), "--allow-dirty", *recipe_options(side))
+        tool("apply", str(tree), "--allow-dirty", *recipe_options(side), site=site)
 
 
 def link_what_was_built(package: Path, installed: Path) -> list[str]:

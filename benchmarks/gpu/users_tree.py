@@ -20,7 +20,7 @@ from typing import Any
 import models
 import suites
 import trees
-from cases import BEFORE, CASES, Case
+from cases import BEFORE, CASES, SIDES, Case
 from runs import Job, Machine, Result, run_one
 from server import Served
 
@@ -72,7 +72,7 @@ def make_copies(tree: Path, into: Path) -> Copies:
     if told["verdict"] == "refused":
         raise Missing(f"the tool refuses this tree: {why or 'see check'}")
     version = told["tree"]["version"] or "0.0.0"
-    wanted = [s for s in trees.sides() if s == BEFORE or told["verdict"] == "fixable"]
+    wanted = [s for s in SIDES if s == BEFORE or told["verdict"] == "fixable"]
     made = {}
     for side in wanted:
         folder = into / side

@@ -54,20 +54,28 @@ def wiggle(patch: str) -> list[str]:
     return ["wiggle", "--replace", "--merge", "--patch", "--strip=1", patch]
 
 
-def ast_grep(programs: Path) -> list[str]:
+def ast_grep(programs: Path, *paths: str) -> list[str]:
     rules = str(RULES / "ast-grep.yml")
-    return [str(programs / "ast-grep"), "scan", "--rule", rules, "--update-all", "."]
+    return [str(programs / "ast-grep"), "scan", "--rule", rules, "--update-all", *(paths or ["."])]
 
 
-def semgrep(programs: Path) -> list[str]:
+def semgrep(programs: Path, *paths: str) -> list[str]:
     rules = str(RULES / "semgrep.yml")
     quiet = ["--metrics=off", "--disable-version-check", "--quiet"]
-    return [str(programs / "semgrep"), "scan", "--config", rules, "--autofix", *quiet, "."]
+    return [
+        str(programs / "semgrep"),
+        "scan",
+        "--config",
+        rules,
+        "--autofix",
+        *quiet,
+        *(paths or ["."]),
+    ]
 
 
 def missing(programs: Path) -> list[str]:
     """What has to be installed first."""
-    system = [name for name in ("git", "patch", "wiggle") if shutil.which(name) is None]
+    system = [name for name in ("git", "patch", "wiggle", "time") if shutil.which(name) is None]
     return system + [n for n in ("ast-grep", "semgrep", "py-spy") if not (programs / n).exists()]
 
 

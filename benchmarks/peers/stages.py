@@ -1,4 +1,4 @@
-"""How the time of `check` divides, from samples of its stack: start, read, parse, decide, print.
+"""How the time of a verb divides, from samples of its stack: start, read, parse, decide and so on.
 
 py-spy looks at the process from outside a thousand times a second, so that nothing is added to
 what it runs, and a native parser is seen too.
@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path
 
 from . import project
+from .git import git
 
 RATE = 1000
 
@@ -25,6 +26,7 @@ class Stage(str, Enum):
     PARSE = "parse"
     DECIDE = "decide"
     PRINT = "print"
+    WRITE = "write"
 
 
 # Of a sample's stack, the first of these that any frame matches.
@@ -37,20 +39,27 @@ _RULES = (
         Stage.PRINT,
         re.compile(r"\(codemods/(output/\w+|report|markdown|patch|streams|cli/streams)\.py"),
     ),
+    (Stage.WRITE, re.compile(r"\(codemods/write/")),
     (Stage.DECIDE, re.compile(r"\(codemods/(?!__main__|cli|options)")),
 )
 
 
-def of_check(tree: Path, programs: Path, rounds: int) -> list[dict[str, str | float | int]]:
-    """The share of each stage, and the samples it rests on."""
+def of(verb: str, tree: Path, programs: Path, rounds: int) -> list[dict[str, str | float | int]]:
+    """The share of each stage, and the samples it rests on; `tree` is a clean repository."""
     found: Counter[Stage] = Counter()
     for _ in range(rounds):
-        for stack, samples in sampled([*project.COMMAND, "check", str(tree)], programs):
+        for stack, samples in sampled([*project.COMMAND, verb, str(tree)], programs):
             if (stage := stage_of(stack)) is not None:
                 found[stage] += samples
+        git(tree, "reset", "-q", "--hard")
     whole = found.total()
     return [
-        {"stage": stage.value, "share": round(found[stage] / whole, 4), "samples": found[stage]}
+        {
+            "verb": verb,
+            "stage": stage.value,
+            "share": round(found[stage] / whole, 4),
+            "samples": found[stage],
+        }
         for stage in Stage
     ]
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,9 @@ from .git import CLEAN, commit_all, committed, git
 
 COPIES = 9
 REFS = 30
-REF_ROUNDS = 3
+REF_ROUNDS = 2
+TIME = "/usr/bin/time"
+_SILENT: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 WORKER = "vllm/v1/worker/gpu_worker.py"
 # The least that a tool on LibCST does: start, parse what changes, and print or write it.
 BARE = """\
@@ -53,11 +56,10 @@ class Timed:
 
 @dataclass(frozen=True)
 class Cost:
-    """One run: seconds on the clock, seconds of processor, the most memory of a process in MiB."""
+    """One run: seconds on the clock, and seconds of processor."""
 
     wall: float
     cpu: float
-    mib: float
 
 
 def results(work: Path, programs: Path, rounds: int) -> dict[str, Any]:
@@ -81,11 +83,12 @@ def results(work: Path, programs: Path, rounds: int) -> dict[str, Any]:
     ]
     many = ref_commands(release, refs, patch, names, work)
     rows += [{"group": f"{REFS} refs", **row} for row in measured(many, REF_ROUNDS)]
-    return {
-        "changed": list(names),
-        "rows": rows,
-        "stages": stages.of_check(release, programs, rounds),
-    }
+    parts = [
+        part
+        for verb in ("check", "diff", "apply")
+        for part in stages.of(verb, release, programs, rounds)
+    ]
+    return {"changed": list(names), "rows": rows, "stages": parts}
 
 
 def one_release(folder: Path) -> Path:
@@ -131,6 +134,7 @@ def commands(
 ) -> list[Timed]:
     libcst = [sys.executable, str(bare)]
     tool = project.COMMAND
+    ruled = [name for name in names if not name.startswith("tests/")]  # the rules edit no tests
     return [
         Timed("bare LibCST, print", [*libcst, "print", *names], tree),
         Timed("bare LibCST, write", [*libcst, "write", *names], tree),
@@ -143,6 +147,8 @@ def commands(
         Timed("wiggle", contenders.wiggle(str(patch)), tree),
         Timed("ast-grep rule", contenders.ast_grep(programs), tree),
         Timed("semgrep rule", contenders.semgrep(programs), tree),
+        Timed("ast-grep rule, files named", contenders.ast_grep(programs, *ruled), tree),
+        Timed("semgrep rule, files named", contenders.semgrep(programs, *ruled), tree),
     ]
 
 
@@ -173,19 +179,17 @@ def ref_commands(
 
 
 def measured(timed: Sequence[Timed], rounds: int) -> list[dict[str, Any]]:
-    """A row for each command, in turns after one round that is not counted."""
+    """A row for each command: in turns, after one round that shows its memory and is not timed."""
+    memory = {one.what: memory_of(one) for one in timed}
     costs: dict[str, list[Cost]] = {one.what: [] for one in timed}
-    for turn in range(rounds + 1):
+    for _ in range(rounds):
         for one in timed:
-            put_back(one.folder)
-            cost = cost_of(one)
-            if turn:
-                costs[one.what].append(cost)
-    return [{"what": what, **summary(found)} for what, found in costs.items()]
+            costs[one.what].append(cost_of(one))
+    return [{"what": what, **summary(costs[what]), "mib": memory[what]} for what in costs]
 
 
 def summary(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Medians, and the quickest and slowest run on the clock; milliseconds and MiB."""
+    """Medians, and the quickest and slowest run on the clock, in milliseconds."""
     wall = [1000 * cost.wall for cost in costs]
     return {
         "runs": len(costs),
@@ -193,7 +197,6 @@ def summary(costs: Sequence[Cost]) -> dict[str, Any]:
         "from": round(min(wall), 1),
         "to": round(max(wall), 1),
         "cpu_ms": round(1000 * median(cost.cpu for cost in costs), 1),
-        "mib": round(median(cost.mib for cost in costs), 1),
     }
 
 
@@ -204,21 +207,33 @@ def put_back(folder: Path) -> None:
 
 def cost_of(timed: Timed) -> Cost:
     """Run a command once. Raises RuntimeError where it exits otherwise than expected."""
+    put_back(timed.folder)
     start = perf_counter()
-    process = subprocess.Popen(
-        timed.command,
-        cwd=timed.folder,
-        env=CLEAN,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = subprocess.Popen(timed.command, cwd=timed.folder, env=CLEAN, **_SILENT)
     _, status, used = os.wait4(process.pid, 0)
     wall = perf_counter() - start
-    process.returncode = code = os.waitstatus_to_exitcode(status)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    _check_exit(timed, process.returncode)
+    return Cost(wall, used.ru_utime + used.ru_stime)
+
+
+def memory_of(timed: Timed) -> float:
+    """The most memory that one process of a command holds, in MiB.
+
+    Linux counts what a process held before it became another program, so a child of this one shows
+    at least what this one holds; GNU time is a small parent.
+    """
+    put_back(timed.folder)
+    with tempfile.NamedTemporaryFile("r") as file:
+        command = [TIME, "--quiet", "--format", "%M", "--output", file.name, *timed.command]
+        ran = subprocess.run(command, cwd=timed.folder, env=CLEAN, check=False, **_SILENT)
+        _check_exit(timed, ran.returncode)
+        return round(int(file.read()) / 1024, 1)
+
+
+def _check_exit(timed: Timed, code: int) -> None:
     if code != timed.expected:
         raise RuntimeError(f"{timed.what} exited {code}, not {timed.expected}")
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def count(folder: Path) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from codemods.cli import streams, verbs
-from codemods.cli.exits import INTERRUPTED, NOTHING, USAGE, Stop
+from codemods.cli.exits import INTERRUPTED, USAGE, Stop
 from codemods.cli.options import parser
 from codemods.engine.checkout import UsageError
 
@@ -17,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = _run(argv)
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader has had enough
         streams.drop_stdout()
     except OSError as error:
         streams.log(f"standard output: {error.strerror or error}")
@@ -41,10 +43,18 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         streams.log("interrupted; nothing was written")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of a patch has had enough
-        streams.drop_stdout()
-        return NOTHING
     except OSError as error:
         streams.log(f"{error.filename or 'standard output'}: {error.strerror or error}")
         streams.drop_stdout()
         return USAGE
+    except BaseException as error:  # Python's own exit code for it means "would change"
+        streams.log(unexpected(error))
+        return USAGE
+
+
+def unexpected(error: BaseException) -> str:
+    """One line for an error that nothing foresaw, such as the end of memory or of threads."""
+    what = " ".join(str(error).split())[:300]
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}{f': {what}' if what else ''}"

@@ -5,12 +5,42 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
+from typing import Any
 
 from codemods.output.table import NAME, printable
 
 
+class _Unfailing(io.RawIOBase):
+    """A descriptor to which a write never fails: what cannot be written is dropped."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        with suppress(OSError):
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        return len(data)
+
+
 def prepare() -> None:
-    """Streams that take every character, also where the caller closed them."""
+    """Streams that take every character, also where the caller closed them.
+
+    A stderr that is full, or whose reader has gone, changes nothing: its lines are lost, and the
+    exit code is the documented one.
+    """
+    _occupy_standard_descriptors()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -18,12 +48,33 @@ def prepare() -> None:
         elif isinstance(stream, io.TextIOWrapper):
             # What is no text, as in a file's name, is written as JSON and Python escape it.
             stream.reconfigure(errors="backslashreplace")
+    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(_Unfailing(sys.stderr.fileno())),
+            encoding=sys.stderr.encoding,
+            errors="backslashreplace",
+            line_buffering=True,
+        )
 
 
-def write(text: str) -> None:
-    """Print for whoever still reads: the exit code must not hang on it."""
+def _occupy_standard_descriptors() -> None:
+    """Keep a file of the tree from getting the number of a standard stream that is closed."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def write(text: str, *, now: bool = False) -> None:
+    """Print for whoever still reads: the exit code must not hang on it.
+
+    `now` says that a reader waits for it. Raises OSError where it cannot be delivered.
+    """
     try:
         sys.stdout.write(text)
+        if now:
+            sys.stdout.flush()
     except BrokenPipeError:
         drop_stdout()
 

@@ -102,8 +102,11 @@ def _diff(plan: Plan, options: argparse.Namespace) -> int:
         from codemods.output.pager import show
         from codemods.output.patch import mailbox
 
-        sys.stdout.flush()
-        show(plan, mailbox(series), sys.stdout.buffer)
+        try:
+            sys.stdout.flush()
+            show(plan, mailbox(series), sys.stdout.buffer)
+        except BrokenPipeError:  # the reader of the patch has had enough
+            streams.drop_stdout()
     return NOTHING
 
 
@@ -180,10 +183,8 @@ def _verify(found: Planned, options: argparse.Namespace) -> int:
         if not options.json:
             from codemods.output.proofs import proof_lines
 
-            streams.write(
-                proof_lines(proof, width=streams.width(sys.stdout), verbose=options.verbose)
-            )
-            sys.stdout.flush()
+            width = streams.width(sys.stdout)
+            streams.write(proof_lines(proof, width=width, verbose=options.verbose), now=True)
     if options.json:
         from codemods.output.proofs import proof_document
 

@@ -42,6 +42,7 @@ class Reason(str, Enum):
     SIGNATURE_CHANGED = "signature-changed"
     NOT_LAUNCHED = "not-launched"
     NOT_REACHED = "not-reached"
+    HARMFUL = "harmful"
     NO_WARMUP_MODULE = "no-warmup-module"
     UNREADABLE = "unreadable"
 

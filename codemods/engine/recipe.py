@@ -119,6 +119,11 @@ class Run:
             if outcome.file == name:
                 self._outcomes[edit] = outcome.moved(before, after)
 
+    def sources_after(self) -> Sources:
+        """The tree as the edits so far leave it."""
+        made = {name: after for name, (_, after) in self._after.items()}
+        return Sources(self.sources.checkout.overlaid(made)) if made else self.sources
+
     def in_force(self, edit: str) -> bool:
         """Whether an edit's effect is in the tree, or will be."""
         outcome = self._outcomes.get(edit)

@@ -16,7 +16,7 @@ from codemods.engine.sources import SourceFile, Sources
 from codemods.transforms import names
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Definition:
     """A function, a class, or the value of an assignment, and the file that has it."""
 
@@ -40,7 +40,7 @@ def imported(
     return tuple(_Search(sources, set()).imported(file, bound, rest))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Search:
     sources: Sources
     seen: set[tuple[str, str]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -68,8 +71,20 @@ class SourceFile:
 
     @cached_property
     def module(self) -> cst.Module:
+        _ = self.tree  # refuses what is nested too deeply for LibCST's parser
+        with self._unparsable_refused():
+            return source.parse(self.data, checked=True)
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """The module as the running Python reads it, None where it is too old for its syntax."""
+        with self._unparsable_refused():
+            return source.syntax_tree(self.data)
+
+    @contextmanager
+    def _unparsable_refused(self) -> Iterator[None]:
         try:
-            return source.parse(self.data)
+            yield
         except source.UnparsableSource as error:
             raise Refusal(
                 Reason.UNPARSABLE, f"cannot be parsed: {error}", self.name, error.line

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from codemods.engine.hunks import Hunk, hunks, split_lines
 from codemods.engine.plan import FileChange, Outcome, Plan
+from codemods.engine.programs import find_program
 
 _BOLD, _CYAN, _RED, _GREEN, _YELLOW, _RESET = (
     b"\033[1m", b"\033[36m", b"\033[31m", b"\033[32m", b"\033[33m", b"\033[m",
@@ -62,7 +62,7 @@ def choose_pager(environ: Mapping[str, str]) -> tuple[str, ...] | None:
     """The pager's command line; None for none, as PAGER's "" and "cat" say too."""
     named = environ.get("PAGER")
     if named is None:
-        return ("less",) if shutil.which("less") else None
+        return ("less",) if find_program("less") else None
     try:
         words = tuple(shlex.split(named))
     except ValueError:  # an open quote
@@ -74,8 +74,11 @@ def _paged(pager: tuple[str, ...], text: bytes, environ: Mapping[str, str]) -> b
     """Give `text` to the pager; False when there is no such program, and nothing was shown."""
     # As git: less quits when all fits, keeps colours, and leaves the text on the screen.
     variables = {"LESS": "FRX", "LV": "-c"} | dict(environ)
+    program = find_program(pager[0])
+    if program is None:
+        return False
     try:
-        process = subprocess.Popen(pager, stdin=subprocess.PIPE, env=variables)
+        process = subprocess.Popen([program, *pager[1:]], stdin=subprocess.PIPE, env=variables)
     except OSError:
         return False
     try:

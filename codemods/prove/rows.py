@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Verdict
-from codemods.prove import lint, syntax
+from codemods.prove import lint, mypy, syntax
 from codemods.prove.proof import Options, Proof, Row
 from codemods.prove.subject import Subject
 
 OF_EVERY_PLAN = (
     Row("syntax", syntax.prove),
     Row("lint", lint.prove),
-    Row("mypy", lint.prove_types, asked_by="mypy"),
+    Row("mypy", mypy.prove, asked_by="mypy"),
 )
 
 

@@ -8,7 +8,7 @@ accepted by Triton in silence, so `parameters` is there to check first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -76,6 +76,23 @@ def is_constexpr(parameter: cst.Param) -> bool:
     if isinstance(annotation, cst.SimpleString):
         return str(annotation.evaluated_value).endswith("constexpr")
     return (names.dotted(annotation) or "").split(".")[-1] == "constexpr"
+
+
+def unspecialised(module: cst.Module, kernel: cst.FunctionDef) -> frozenset[str]:
+    """The parameters that a kernel's decorator is seen to list; none where it cannot be read."""
+    jit = JitNames.of(module)
+    named = [parameter.name.value for parameter in parameters(kernel)]
+    for decorator in kernel.decorators:
+        call = decorator.decorator
+        if isinstance(call, cst.Call) and jit.is_jit(call):
+            for argument in call.args:
+                if _is_keyword(argument, KEYWORD):
+                    found = _entries(argument.value, _constants(module), set()) or set()
+                    return frozenset(
+                        named[one] if isinstance(one, int) and one < len(named) else str(one)
+                        for one in found
+                    )
+    return frozenset()
 
 
 class AddDoNotSpecialize(cst.CSTTransformer):
@@ -181,7 +198,7 @@ class AddDoNotSpecialize(cst.CSTTransformer):
     def _merge(self, value: cst.BaseExpression, position: int) -> tuple[cst.BaseExpression, Merge]:
         if isinstance(value, cst.Name) and value.value == "None":
             return cst.List([cst.Element(self._entry())]), Merge.MERGED
-        entries = self._entries(value, set())
+        entries = _entries(value, self._constants, set())
         if entries is None:
             return value, Merge.UNKNOWN
         if self.parameter in entries or position in entries:
@@ -191,31 +208,35 @@ class AddDoNotSpecialize(cst.CSTTransformer):
         starred = cst.StarredElement(value)
         return cst.List([starred, cst.Element(self._entry())]), Merge.MERGED
 
-    def _entries(self, value: cst.BaseExpression, seen: set[str]) -> set[str | int] | None:
-        """The entries an expression comes to, None where the source alone does not tell."""
-        if isinstance(value, (cst.List, cst.Tuple, cst.Set)):
-            found: set[str | int] = set()
-            for element in value.elements:
-                if isinstance(element, cst.StarredElement):
-                    inner = self._entries(element.value, seen)
-                    if inner is None:
-                        return None
-                    found |= inner
-                elif isinstance(element.value, cst.SimpleString):
-                    found.add(str(element.value.evaluated_value))
-                elif isinstance(element.value, cst.Integer):
-                    found.add(element.value.evaluated_value)
-                else:
+
+def _entries(
+    value: cst.BaseExpression, constants: Mapping[str, cst.BaseExpression], seen: set[str]
+) -> set[str | int] | None:
+    """The entries an expression comes to, None where the source alone does not tell."""
+    if isinstance(value, (cst.List, cst.Tuple, cst.Set)):
+        found: set[str | int] = set()
+        for element in value.elements:
+            if isinstance(element, cst.StarredElement):
+                inner = _entries(element.value, constants, seen)
+                if inner is None:
                     return None
-            return found
-        if isinstance(value, cst.Name) and value.value not in seen:
-            if value.value in self._constants:
-                return self._entries(self._constants[value.value], seen | {value.value})
-            return None
-        if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
-            left, right = self._entries(value.left, seen), self._entries(value.right, seen)
-            return None if left is None or right is None else left | right
+                found |= inner
+            elif isinstance(element.value, cst.SimpleString):
+                found.add(str(element.value.evaluated_value))
+            elif isinstance(element.value, cst.Integer):
+                found.add(element.value.evaluated_value)
+            else:
+                return None
+        return found
+    if isinstance(value, cst.Name) and value.value not in seen:
+        if value.value in constants:
+            return _entries(constants[value.value], constants, seen | {value.value})
         return None
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+        left = _entries(value.left, constants, seen)
+        right = _entries(value.right, constants, seen)
+        return None if left is None or right is None else left | right
+    return None
 
 
 def _is_keyword(argument: cst.Arg, keyword: str) -> bool:

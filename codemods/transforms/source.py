@@ -27,11 +27,30 @@ class UnparsableSource(Exception):
         super().__init__(why)
 
 
-def parse(data: bytes) -> cst.Module:
-    """Parse a module."""
-    _refuse_oversize(data)
-    _refuse_deep(data)
+def parse(data: bytes, *, checked: bool = False) -> cst.Module:
+    """Parse a module; `checked` says that `syntax_tree` has taken the bytes already."""
+    if not checked:
+        syntax_tree(data)
     return _parse_on_a_deep_stack(data)
+
+
+def syntax_tree(data: bytes) -> ast.Module | None:
+    """The module as the running Python reads it, None where it does not accept the bytes.
+
+    Raises UnparsableSource where it is too large or nested too deeply.
+    """
+    _refuse_oversize(data)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(data)
+    except (RecursionError, MemoryError):
+        raise UnparsableSource("it is nested too deeply") from None
+    except (SyntaxError, ValueError) as error:
+        if "too many" in str(error):
+            raise UnparsableSource("it is nested too deeply") from None
+        # Other syntax may be newer than the running Python; LibCST has the last word on it.
+        return None
 
 
 def survives_parsing(data: bytes) -> bool:
@@ -77,19 +96,6 @@ def _refuse_oversize(data: bytes) -> None:
     if b"\r" in data.replace(b"\r\n", b""):
         # LibCST loses the last one, and no tool of today writes them.
         raise UnparsableSource("a line ends in a lone carriage return")
-
-
-def _refuse_deep(data: bytes) -> None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(data)
-    except (RecursionError, MemoryError):
-        raise UnparsableSource("it is nested too deeply") from None
-    except (SyntaxError, ValueError) as error:
-        if "too many" in str(error):
-            raise UnparsableSource("it is nested too deeply") from None
-        # Other syntax may be newer than the running Python; LibCST has the last word on it.
 
 
 def _parse_on_a_deep_stack(data: bytes) -> cst.Module:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from peers import page
 from peers.page.better import better
+from peers.page.costs import disturbed
 from peers.page.landing import contenders, needy, outcomes
 from peers.page.table import OURS
 
@@ -110,3 +111,13 @@ def test_a_faster_contender_is_told() -> None:
     told = better({"time": {"rows": rows}})
     assert "git apply is 100 times as fast and with 10% of the memory" in told
     assert "semgrep" not in told
+
+
+@pytest.mark.parametrize("others", [0.06, 0.5, 1.9])
+def test_times_of_a_busy_machine_are_called_a_trial(others: float) -> None:
+    assert "trial" in disturbed(others)
+
+
+@pytest.mark.parametrize("others", [0.0, 0.05])
+def test_times_of_an_idle_machine_are_not(others: float) -> None:
+    assert "trial" not in disturbed(others)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
-from codemods.cli import streams
+from codemods.cli import streams, verbs
+from codemods.cli.main import main
+from tests.forks.trees import fork
 
 
 class Gone(io.StringIO):
@@ -67,3 +73,141 @@ def test_closed_streams_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     streams.prepare()
     streams.write("nowhere\n")
     assert sys.stdout is not None
+
+
+# As a process, since what is tested is what stands behind Python's streams
+
+
+def run(command: str, *, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A line of bash in which `tool` is the command."""
+    line = f'tool() {{ "{sys.executable}" -P -m codemods "$@"; }}; {command}'
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fork("00-no-monitor").tree.write_to(tmp_path_factory.mktemp("tree"))
+
+
+STDERR = ("2>/dev/full", "2>&-", "2> >(exec true)", "2>/dev/null")
+
+
+@pytest.mark.parametrize("stderr", STDERR)
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("check /nonexistent", 2),
+        ("check --no-such-option", 2),
+        ("check {tree}", 1),
+        ("diff {tree}", 0),
+        ("diff {tree} --require superseded", 1),
+        ("diff {tree} -o {out}", 0),
+    ],
+)
+def test_stderr_changes_neither_the_exit_code_nor_the_result(
+    arguments: str, code: int, stderr: str, tree: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.patch"
+    plain = run(f"tool {arguments.format(tree=tree, out=out)}; sleep 0.1; echo $?")
+    kept = out.read_bytes() if out.exists() else b""
+    ran = run(f"sleep 0.1; tool {arguments.format(tree=tree, out=out)} {stderr}; echo $?")
+    assert ran.stdout.splitlines()[-1:] == [str(code)]
+    assert ran.stdout.splitlines()[:-1] == plain.stdout.splitlines()[:-1]
+    assert (out.read_bytes() if out.exists() else b"") == kept
+
+
+@pytest.mark.parametrize("verb", ["check", "check --json", "diff", "diff --json", "verify"])
+def test_a_full_stdout_is_no_success(verb: str, tree: Path) -> None:
+    ran = run(f"tool {verb} {tree} >/dev/full")
+    assert ran.returncode == 2
+    assert "No space left" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(("verb", "code"), [("check", 1), ("check --json", 1), ("diff", 0)])
+def test_a_reader_that_has_had_enough_changes_no_exit_code(
+    verb: str, code: int, tree: Path
+) -> None:
+    ran = run(f"tool {verb} {tree} > >(exec true); echo $? >&2")
+    assert ran.stderr.splitlines()[-1] == str(code)
+    assert "Traceback" not in ran.stderr
+
+
+def test_verify_proves_on_without_a_reader(tree: Path) -> None:
+    broken = tree.parent / "broken"
+    fork("00-no-monitor").tree.write_to(broken)
+    (broken / "ruff.toml").write_text('required-version = "==0.0.1"\n')
+    ran = run(f"tool verify --strict {broken} > >(exec true); echo $? >&2")
+    assert ran.stderr.splitlines()[-1] == "1"
+
+
+def test_a_closed_stream_never_gets_a_file_of_the_tree(tree: Path) -> None:
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        assert run(f"tool check {tree} {closed}").returncode == 1
+
+
+# The machine's limits
+
+
+@pytest.mark.parametrize("kilobytes", [60_000, 100_000, 200_000, 400_000, 700_000, 1_500_000])
+def test_without_memory_no_exit_code_means_something_else(kilobytes: int, tree: Path) -> None:
+    ran = run(f"ulimit -v {kilobytes}; tool check {tree}")
+    # Where Python itself cannot start, or the native parser is refused memory, a signal or
+    # Python's own message ends the process.
+    begun = "vllm-codemods: " in ran.stderr or "fixable" in ran.stdout
+    assert "codemods" not in ran.stderr or "Traceback" not in ran.stderr
+    if begun:
+        assert ran.returncode == (1 if "fixable" in ran.stdout else 2)
+
+
+def test_without_threads_there_is_one_line(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    errors = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", errors)
+    assert main(["check", str(tree)]) == 2
+    assert len(errors.getvalue().splitlines()) == 1
+    assert "can't start new thread" in errors.getvalue()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("a\nb"), KeyError("x")])
+def test_what_nothing_foresaw_is_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(verbs, "VERBS", {**verbs.VERBS, "check": fails})
+    assert main(["check"]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1
+    assert type(error).__name__ in captured.err
+
+
+# Modules of the current folder
+
+
+@pytest.mark.parametrize("name", ["libcst", "argparse", "contextlib", "json", "difflib"])
+def test_a_module_of_the_current_folder_is_not_run(name: str, tree: Path, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    commands = [[str(Path(sys.executable).parent / "vllm-codemods")]]
+    if name != "contextlib":  # Python itself imports it for -m, before anything of ours runs
+        commands.append([sys.executable, "-m", "codemods"])
+    for command in commands:
+        done = subprocess.run(
+            [*command, "check", str(tree)], cwd=here, capture_output=True, check=False
+        )
+        assert done.returncode == 1, done.stderr
+    assert not (tmp_path / "ran").exists()

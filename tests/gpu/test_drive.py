@@ -63,8 +63,8 @@ ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """What prepare.py makes, with a fake vLLM of one release on both sides."""
-    for folder in ("trees/0.23.0", "sides/0.23.0/slot-mapping"):
+    """What prepare.py makes, with a fake vLLM of one release on all sides."""
+    for folder in ("trees/0.23.0", "sides/0.23.0/slot-mapping", "sides/0.23.0/both"):
         tree = tmp_path / folder
         package = tree / "vllm" / "entrypoints" / "openai"
         package.mkdir(parents=True)
@@ -157,3 +157,23 @@ def test_every_result_says_where_and_by_what_it_was_measured(root: Path) -> None
     assert result["tree_sha256"] == "sides/0.23.0/slot-mapping"
     assert result["about"]["commit"] == "abc"
     assert set(result["about"]) == {"date", "gpu", "gpus", "driver", "torch", "triton", "commit"}
+
+
+@pytest.mark.parametrize("missing", ["both", "slot-mapping"])
+def test_nothing_is_served_while_a_side_could_not_be_made(root: Path, missing: str) -> None:
+    (root / "sides" / "0.23.0" / missing / "served.json").unlink()
+    command = [sys.executable, str(BENCHMARKS / "drive.py"), str(root), "--out", str(root / "out")]
+    done = subprocess.run(
+        [*command, "--commit", "abc"], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout.startswith(f"not made: 0.23.0/{missing};")
+    assert not (root / "work").exists()
+
+
+def test_hybrid_servers_come_a_few_at_a_time(root: Path) -> None:
+    _, table = drive(root, "--stages", "hybrid-counts", "--for-s", "300")
+    assert "no time left" in table
+    results, table = drive(root, "--stages", "hybrid", "--for-s", "400")
+    assert table.count("-- wave of 6") == 1
+    assert len(results) == 9

@@ -222,7 +222,7 @@ LEAVES = """
 def test_what_a_proof_starts_ends_with_it(
     then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    marker = f"left-by-{tmp_path.name}"
+    marker = f"left-by-{os.urandom(8).hex()}"
     body = LEAVES.format(marker=marker, then=then).strip()
     run(tmp_path, body, monkeypatch, timeout=8)
     assert not alive(marker)
@@ -231,7 +231,7 @@ def test_what_a_proof_starts_ends_with_it(
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_what_a_proof_starts_ends_with_the_tool(number: signal.Signals, tmp_path: Path) -> None:
-    marker = f"left-by-{number.name}-{os.getpid()}"
+    marker = f"left-by-{os.urandom(8).hex()}"
     (tmp_path / "work").mkdir()
     body = LEAVES.format(
         marker=marker, then=f"open({str(tmp_path / 'begun')!r}, 'w'); import time; time.sleep(60)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .better import better
-from .chart import Bar, chart
+from .chart import Bar, Panel, chart
 from .costs import FIDELITY, fidelity, time
 from .landing import contenders, landing, needy, outcomes
 from .table import Data, about
@@ -49,9 +49,13 @@ def page(data: Data) -> str:
 
 
 def picture(data: Data) -> str:
+    """The two kinds of tree apart: one is vLLM's, the other this project's own."""
     part = data["landing"]
-    bars = []
-    for name in contenders(part):
-        found = outcomes(part, name, needy(part))
-        bars.append(Bar(name, found["right"], found["wrong"], found["refused"]))
-    return chart(bars, f"The fix on {len(needy(part))} trees that need it")
+    names = contenders(part)
+    panels = []
+    for kind, told in (("release", "vLLM releases"), ("fork", "small trees of this project")):
+        trees = needy(part, kind)
+        found = [outcomes(part, name, trees) for name in names]
+        bars = [Bar(one["right"], one["wrong"], one["refused"]) for one in found]
+        panels.append(Panel(f"{len(trees)} {told}", bars))
+    return chart("How often the fix ends up right", names, panels)

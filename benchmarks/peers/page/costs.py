@@ -31,6 +31,8 @@ LIMITS = {
     "vllm-codemods check": ("bare LibCST, print", 1.2),
     "vllm-codemods apply": ("bare LibCST, write", 1.3),
 }
+# The share of a core that others may use before figures count as disturbed.
+QUIET = 0.05
 LOSSES = ("comments", "line_ends", "format", "lint", "again", "left_behind")
 LOSS_NAMES = ("comments", "line ends", "formatting", "lint", "second run", "files left")
 
@@ -47,6 +49,7 @@ def fidelity(part: Data) -> str:
 
 def time(part: Data) -> Iterator[str]:
     yield TIME.format(changed=len(part["changed"]))
+    yield disturbed(part["others"])
     for group in dict.fromkeys(row["group"] for row in part["rows"]):
         rows = [row for row in part["rows"] if row["group"] == group]
         files = f" ({rows[0]['files']:,} files)" if "files" in rows[0] else ""
@@ -56,7 +59,7 @@ def time(part: Data) -> Iterator[str]:
             ["", "ms", "quickest to slowest", f"against {first['what']}", "processor, ms", "MiB"],
             (
                 [bold(row["what"]), f"{row['ms']:.0f}", f"{row['from']:.0f} to {row['to']:.0f}",
-                 f"{row['ms'] / first['ms']:.2f}", f"{row['cpu_ms']:.0f}", f"{row['mib']:.0f}"]
+                 f"{row['ms'] / first['ms']:.3g}", f"{row['cpu_ms']:.0f}", f"{row['mib']:.0f}"]
                 for row in rows
             ),
         )  # fmt: skip
@@ -77,16 +80,25 @@ def limits(part: Data) -> Iterator[str]:
     yield "".join(lines)
 
 
+def disturbed(others: float) -> str:
+    told = f"Meanwhile, other processes used {others:.0%} of one core."
+    if others <= QUIET:
+        return f"{told}\n"
+    return f"{told} **So these figures are a trial, to be measured again on an idle machine.**\n"
+
+
 def divided(part: Data) -> Iterator[str]:
-    rows = {row["what"]: row for row in part["rows"] if row["group"] == "one release"}
-    whole = rows["vllm-codemods check"]["ms"]
+    """The share of each stage in each verb."""
+    verbs = list(dict.fromkeys(row["verb"] for row in part["stages"]))
+    stages = list(dict.fromkeys(row["stage"] for row in part["stages"]))
+    shares = {(row["verb"], row["stage"]): row["share"] for row in part["stages"]}
     samples = sum(row["samples"] for row in part["stages"])
-    yield "### How the time of check divides\n"
-    yield (f"From {samples:,} samples of its stack, taken by py-spy. Start includes all imports.\n")
+    yield "### How the time divides\n"
+    yield (
+        f"From {samples:,} samples of the stack, taken by py-spy on one release. Start includes "
+        "all imports.\n"
+    )
     yield table(
-        ["stage", "share", "ms"],
-        (
-            [r["stage"], f"{100 * r['share']:.0f} %", f"{whole * r['share']:.0f}"]
-            for r in part["stages"]
-        ),
+        ["", *stages],
+        ([verb, *(f"{100 * shares[verb, stage]:.0f} %" for stage in stages)] for verb in verbs),
     )

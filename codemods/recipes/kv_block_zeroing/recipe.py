@@ -94,8 +94,8 @@ def _worker(run: Run, found: Zeroer, warm: bool) -> None:
     file = run.sources.read(WORKER)
     if file is None:
         raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
-    there = run.in_force(edits.WARMUP) or module.defines(run.sources, warmup.FUNCTION)
-    run.take(worker.edit(file, CALL, there), file)
+    module.require_function(run, file, warmup.FUNCTION)
+    run.take(worker.edit(file, CALL, run.sources_after()), file)
 
 
 def _unit_tests(run: Run, found: Zeroer, attributes: list[str], warm: bool) -> None:

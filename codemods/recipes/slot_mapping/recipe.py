@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from contextlib import suppress
 
 from codemods.engine.checkout import RUNNER, WORKER
 from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
@@ -10,13 +12,15 @@ from codemods.engine.recipe import Recipe, Run
 from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.edits import unit_tests, warmup
 from codemods.recipes.slot_mapping.facts import unlaunched, why
-from codemods.recipes.slot_mapping.facts.block_tables import Tables
+from codemods.recipes.slot_mapping.facts.block_tables import Tables, check_classes
 from codemods.recipes.slot_mapping.facts.names import (
     BLOCK_TABLE,
     BLOCK_TABLE_CLASS,
     METHOD,
     PARAMETER,
 )
+from codemods.recipes.slot_mapping.facts.reach import Warmup
+from codemods.recipes.slot_mapping.facts.world import Classes
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.recipes.warm_up.launches import Launches, find
@@ -92,16 +96,57 @@ def _kernel(run: Run, launches: Launches) -> None:
 
 def _warmup(run: Run, block_table: SourceFile, launches: Launches) -> None:
     sources = run.sources
-    elsewhere = _called_from_elsewhere(sources)
-    if elsewhere is not None:
-        run.add(elsewhere)
-        return
     _refuse_renamed_tables(sources)
-    file = sources.read(module.MODULE)
     name = sources.checkout.name(module.MODULE)
     tables = Tables.of(sources, block_table)
-    edited = warmup.edit(name, file, tables, len(launches.kernels) > 1)
-    run.take(edited, file)
+    there = _warmup_there(sources)
+    file = sources.read(module.MODULE) or (there.file if there is not None else None)
+    file = module.required(file, name, warmup.FUNCTION)
+    classes = _classes(sources, tables, launches)
+    run.take(warmup.edit(file, classes, tables, there, replace=run.replace), file)
+
+
+def _classes(sources: Sources, tables: Tables, launches: Launches) -> Classes:
+    check_classes(tables)
+    assert tables.groups is not None
+    assert tables.one is not None
+    found = Classes.of(sources, tables.groups, tables.one, launches.kernels)
+    if found is None:
+        raise Refusal(
+            Reason.UNPARSABLE,
+            "the running Python does not accept the file's syntax; run this tool with a newer one",
+            tables.file.name,
+        )
+    return found
+
+
+def _warmup_there(sources: Sources) -> Warmup | None:
+    """Our function as the tree has it: what the worker calls, else what the module defines."""
+    worker_file = sources.read(WORKER)
+    if worker_file is not None:
+        with suppress(Refusal):
+            calls = worker.existing_calls(worker_file, CALL, sources)
+            site = calls.reached if calls is not None else None
+            if site is not None and site.reached is not None:
+                assert isinstance(site.reached.node, ast.FunctionDef)
+                return Warmup(site.reached.file, site.reached.node, site.takes_worker)
+    file = sources.read(module.MODULE)
+    if file is None or warmup.FUNCTION.encode() not in file.data:
+        return None
+    from codemods.engine.bound import Bound, Unbound, bound  # most trees have no such name
+
+    found = bound(sources, file, warmup.FUNCTION)
+    if isinstance(found, Bound) and isinstance(found.node, ast.FunctionDef):
+        return Warmup(found.file, found.node)
+    if isinstance(found, Unbound) and found.nowhere:
+        return None
+    why = found.why if isinstance(found, Unbound) else "it is no function"
+    raise Refusal(
+        Reason.AMBIGUOUS,
+        f"expected {warmup.FUNCTION} to be a function or not there, found that {why}; mend or "
+        "remove it",
+        file.name,
+    )
 
 
 _TABLES_OF_THE_BATCH = re.compile(rb"\.block_table\b")
@@ -119,33 +164,12 @@ def _refuse_renamed_tables(sources: Sources) -> None:
         )
 
 
-def _called_from_elsewhere(sources: Sources) -> Outcome | None:
-    """The outcome where the worker calls our function out of another module than ours."""
-    file = sources.read(WORKER)
-    if file is None or warmup.FUNCTION.encode() not in file.data:
-        return None
-    try:
-        home = worker.imported_from(file, warmup.FUNCTION)
-    except Refusal:
-        return None
-    if home is None or f".{home}".endswith(f".{worker.WARMUP_MODULE}"):
-        return None
-    return Outcome(
-        edits.WARMUP,
-        Status.PRESENT,
-        Reason.ALREADY_PRESENT,
-        f"the worker takes {warmup.FUNCTION} from {home}",
-        file.name,
-    )
-
-
 def _worker(run: Run) -> None:
-    sources = run.sources
-    file = sources.read(WORKER)
+    file = run.sources.read(WORKER)
     if file is None:
         raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
-    there = run.in_force(edits.WARMUP) or module.defines(sources, warmup.FUNCTION)
-    run.take(worker.edit(file, CALL, there), file)
+    module.require_function(run, file, warmup.FUNCTION)
+    run.take(worker.edit(file, CALL, run.sources_after()), file)
 
 
 def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:

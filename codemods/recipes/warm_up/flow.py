@@ -18,12 +18,17 @@ class Path:
 
     `v2` is what the path has found the V2 flag to be, None while it has not looked. `branched`,
     `warmed` and `watched`: it has come to the V1/V2 branch, warmed up, activated the monitor.
+    `started`: the engine was declared started. `excused`: the platform was found to have no device
+    that a kernel is compiled for. `imported` are names that statements of functions have imported.
     """
 
     v2: bool | None = None
     branched: bool = False
     warmed: bool = False
     watched: bool = False
+    started: bool = False
+    excused: bool = False
+    imported: frozenset[str] = frozenset()
 
 
 Paths = frozenset[Path]
@@ -43,6 +48,7 @@ class Flow:
     on_return: Callable[[int, Paths], object]
     is_branch: Callable[[ast.stmt], bool]
     aliases: frozenset[str] = frozenset()
+    on_statement: Callable[[ast.stmt, Paths], Paths] = lambda _, paths: paths
     _returns: list[list[tuple[int, Paths]]] = field(default_factory=list)
     _raised: list[Paths] = field(default_factory=list)
     _breaks: list[Paths] = field(default_factory=list)
@@ -54,12 +60,25 @@ class Flow:
         if left:
             self.on_return(last_line, left)
 
+    def inlined(self, body: Sequence[ast.stmt], paths: Paths) -> Paths:
+        """Follow the body of a function that is called; the paths that come back from it."""
+        came_back: list[Paths] = []
+        inner = replace(
+            self,
+            on_return=lambda _, ended: came_back.append(ended),
+            _returns=[],
+            _raised=[],
+            _breaks=[],
+            _continues=[],
+        )
+        return inner.block(body, paths).union(*came_back)
+
     def block(self, body: Iterable[ast.stmt], paths: Paths) -> Paths:
         for statement in body:
             if not paths:
                 return NONE
             self._may_raise(paths)
-            paths = self._statement(statement, paths)
+            paths = self.on_statement(statement, self._statement(statement, paths))
             self._may_raise(paths)
         return paths
 
@@ -207,6 +226,8 @@ class Flow:
             return frozenset(
                 replace(path, v2=truth) for path in paths if path.v2 is not (not truth)
             )
+        if has_device(test) is (not truth):
+            return frozenset(replace(path, excused=True) for path in paths)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self._refine(test.operand, paths, not truth)
         if isinstance(test, ast.BoolOp):
@@ -239,6 +260,26 @@ def mentions_flag_directly(node: ast.expr) -> bool:
         and len(node.args) >= 2
         and _constant(node.args[1]) in FLAGS
     )
+
+
+def has_device(test: ast.expr) -> bool | None:
+    """What a question about the platform is answered where Triton has a device; None for others."""
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and not test.args:
+        if test.func.attr == "is_cpu":
+            return False
+        asked = ast.unparse(test.func)
+        alike = asked.endswith(("torch.cuda.is_available", "current_platform.is_cuda_alike"))
+        return True if alike else None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        value = _constant(test.comparators[0])
+        if not ast.unparse(test.left).endswith("device.type") or value not in ("cpu", "cuda"):
+            return None
+        same = isinstance(test.ops[0], ast.Eq)
+        if same or isinstance(test.ops[0], ast.NotEq):
+            return (value == "cuda") is same
+    if isinstance(test, ast.Name) and test.id == "HAS_TRITON":
+        return True
+    return None
 
 
 def _constant(node: ast.expr) -> object:

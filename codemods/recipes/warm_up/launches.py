@@ -174,10 +174,12 @@ class _Search:
 
     def _found(self, name: str, found: tuple[Definition, ...]) -> Found:
         """Take in what a name stands for: kernels, else a kernel's instance, else functions."""
-        functions = [one for one in found if isinstance(one.node, cst.FunctionDef)]
-        jitted = [one for one in functions if _is_jitted(one.node, JitNames.of(one.file.module))]
-        for one in jitted:
-            self._add(one.node.name.value, one.file, (one.node,))
+        functions = [(one.file, one.node) for one in found if isinstance(one.node, cst.FunctionDef)]
+        jitted = [
+            (file, node) for file, node in functions if _is_jitted(node, JitNames.of(file.module))
+        ]
+        for file, node in jitted:
+            self._add(node.name.value, file, (node,))
         if jitted:
             return Found.KERNEL
         for one in found:
@@ -187,8 +189,8 @@ class _Search:
                 else:
                     self.unresolved.append(name)
                 return Found.KERNEL
-        for one in functions:
-            self.follow(one.file, one.node.body)
+        for file, node in functions:
+            self.follow(file, node.body)
         return Found.FUNCTION if functions else Found.NOTHING
 
     def _is_kernel_class(self, found: Definition) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 import libcst as cst
 
 from codemods.engine.plan import Outcome, Reason, Status
+from codemods.engine.recipe import Run
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.transforms import names
 from codemods.transforms.extend_import import with_from_import
-from codemods.transforms.statements import append, line_of
+from codemods.transforms.statements import append, line_of, parse_statements, replace
 
 MODULE = "v1/worker/gpu/warmup.py"
 
@@ -34,21 +35,51 @@ def defines(sources: Sources, function: str) -> bool:
     return file is not None and bool(names.functions(file.module, function))
 
 
+def require_function(run: Run, worker: SourceFile, function: str) -> None:
+    """Refuse the worker's call where the run neither finds nor adds the function."""
+    if run.in_force(edit_names.WARMUP) or defines(run.sources, function):
+        return
+    refused = next((one for one in run.outcomes if one.edit == edit_names.WARMUP), None)
+    raise Refusal(
+        refused.reason if refused is not None else Reason.NO_WARMUP_MODULE,
+        f"the call needs {function}, which this run does not add",
+        worker.name,
+    )
+
+
 def present(warmup: SourceFile, function: str) -> Edited | None:
     """The outcome where the module has the function, None where it has not."""
     found = names.functions(warmup.module, function)
-    if not found:
-        return None
+    return there(warmup, function, line_of(warmup.module, found[0])) if found else None
+
+
+def there(file: SourceFile, function: str, line: int) -> Edited:
+    """The outcome where the tree has the function already."""
     return Edited(
         Outcome(
             edit_names.WARMUP,
             Status.PRESENT,
             Reason.ALREADY_PRESENT,
             f"{function} is there",
-            warmup.name,
-            line_of(warmup.module, found[0]),
+            file.name,
+            line,
         )
     )
+
+
+def replaced(warmup: SourceFile, function: str, text: str, detail: str) -> Edited:
+    """Put the function's `text` in the place of the one that is there; raises Refusal."""
+    module = _with_imports(warmup.module, warmup.name)
+    old = names.functions(module, function)
+    if len(old) != 1:
+        raise Refusal(
+            Reason.AMBIGUOUS, f"{function} is defined {len(old)} times; keep one", warmup.name
+        )
+    new = parse_statements(module, text)[0].with_changes(leading_lines=old[0].leading_lines)
+    outcome = Outcome(
+        edit_names.WARMUP, Status.EDIT, Reason.REPLACED, f"{function} {detail}", warmup.name
+    )
+    return Edited(outcome, replace(module, {old[0]: new}), marker=f"def {function}(")
 
 
 def add(warmup: SourceFile, function: str, text: str, detail: str) -> Edited:

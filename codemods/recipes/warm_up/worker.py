@@ -8,24 +8,22 @@ and nothing that belongs to the monitor, or declares the engine started, stands 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from codemods.engine.plan import Outcome, Reason, Status
-from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.anchor import find_anchor
-from codemods.recipes.warm_up.method import (
-    METHOD,
-    V2_WARMUP,
-    Method,
-    called,
-    find_method,
-)
-from codemods.recipes.warm_up.v2_flag import is_v2_test, model_runner, v2_flag
+from codemods.recipes.warm_up.method import METHOD, V2_WARMUP, Method, find_method
+from codemods.recipes.warm_up.v2_flag import model_runner, v2_flag
 from codemods.transforms import names
 from codemods.transforms.extend_import import extended
 from codemods.transforms.statements import insert_after, parse_statements, replace
+
+if TYPE_CHECKING:
+    from codemods.recipes.warm_up.call_paths import Calls
 
 WARMUP_MODULE = "gpu.warmup"
 
@@ -57,55 +55,19 @@ class Call:
         return f"Compile {self.purpose} before the first request."
 
 
-def edit(worker: SourceFile, call: Call, function_is_there: bool) -> Edited:
-    """What becomes of the worker; raises Refusal."""
+def edit(worker: SourceFile, call: Call, sources: Sources) -> Edited:
+    """What becomes of the worker in a tree that has the function; raises Refusal.
+
+    `sources` are the tree's files as the other edits leave them.
+    """
     method = find_method(worker)
-    existing = existing_call(method, call.function)
-    if existing is not None:
-        statement, in_time = existing
-        if call.v1_only and _for_v2_alone(method, statement):
-            raise Refusal(
-                Reason.NO_ANCHOR,
-                f"{call.function} is called for the V2 runner alone; move the call out of that arm",
-                worker.name,
-                method.line(statement),
-            )
-        if not call.v1_only and _for_one_runner(method, statement):
-            raise Refusal(
-                Reason.NO_ANCHOR,
-                f"{call.function} is for both runners, and is called for one of them; "
-                "move the call out of that arm",
-                worker.name,
-                method.line(statement),
-            )
-        if not in_time:
-            raise Refusal(
-                Reason.NO_ANCHOR,
-                f"{call.function} is called after the JIT monitor is activated; "
-                "move the call before it",
-                worker.name,
-                method.line(statement),
-            )
-        return Edited(
-            Outcome(
-                edit_names.WORKER,
-                Status.PRESENT,
-                Reason.ALREADY_PRESENT,
-                f"{METHOD} calls {call.function}",
-                worker.name,
-                method.line(statement),
-            )
-        )
-    if not function_is_there:
-        raise Refusal(
-            Reason.NO_WARMUP_MODULE,
-            f"the call needs {call.function}, which this run does not add",
-            worker.name,
-        )
-    _refuse_rebinding(method, call.function)
+    calls = existing_calls(worker, call, sources)
+    if calls is not None and calls.sites:
+        return _existing(method, call, calls, sources)
+    _refuse_rebinding(method, call.function, sources)
     anchor = find_anchor(method)
     flag = v2_flag(method, anchor) if call.v1_only else None
-    module, imported = _with_import(worker.module, worker.name, call.function)
+    module, imported = _with_import(worker, call.function, sources)
     runner = model_runner(method)
     text = call.text(flag, imported, runner)
     first, *rest = parse_statements(module, text)
@@ -115,17 +77,71 @@ def edit(worker: SourceFile, call: Call, function_is_there: bool) -> Edited:
         edit_names.WORKER,
         Status.EDIT,
         Reason.ADDED,
-        f"{METHOD} calls {call.function} {_place(method)}",
+        f"{method.function.name.value} calls {call.function} {_place(method)}",
         worker.name,
     )
     return Edited(outcome, changed, marker=f"{call.function}({runner})")
 
 
-def _refuse_rebinding(method: Method, name: str) -> None:
-    """Refuse a worker in which our function's name stands for something else than an import."""
+def existing_calls(worker: SourceFile, call: Call, sources: Sources) -> Calls | None:
+    """The worker's calls of the function; None where it never names it."""
+    if call.function.encode() not in worker.data:
+        return None
+    from codemods.recipes.warm_up.call_paths import Target, find_calls  # most trees have no call
+
+    runner = model_runner(find_method(worker))
+    return find_calls(worker, Target(call.function, runner, call.v1_only, sources))
+
+
+def _existing(method: Method, call: Call, calls: Calls, sources: Sources) -> Edited:
+    """The outcome where a call is there: that it does, that its import is added, or a refusal."""
+    worker = method.file
+    site = calls.sites[0]
+    if not calls.problems:
+        return Edited(
+            Outcome(
+                edit_names.WORKER,
+                Status.PRESENT,
+                Reason.ALREADY_PRESENT,
+                f"{site.method} calls {call.function}",
+                worker.name,
+                site.line,
+            )
+        )
+    if all(problem.unimported for problem in calls.problems):
+        module, imported = _with_import(worker, call.function, sources)
+        again = SourceFile(worker.name, module.bytes)
+        after = existing_calls(again, call, sources)
+        if not imported and after is not None and not after.problems:
+            detail = f"imports {call.function}, which {site.method} calls"
+            outcome = Outcome(edit_names.WORKER, Status.EDIT, Reason.ADDED, detail, worker.name)
+            return Edited(outcome, module)
+    problem = calls.problems[0]
+    raise Refusal(
+        Reason.NOT_REACHED,
+        f"expected {METHOD} to call {call.function} for the V1 runner on every path, behind the "
+        f"V1/V2 branch and before the JIT monitor; found that {problem.why}; mend the call, or "
+        "take it out and run again",
+        worker.name,
+        problem.line,
+    )
+
+
+def _refuse_rebinding(method: Method, name: str, sources: Sources) -> None:
+    """Refuse a worker in which our function's name stands for something else than our function."""
     module = method.file.module
     if name.encode() not in method.file.data:
         return
+    from codemods.engine.bound import Unbound, bound  # most trees have no such name
+
+    found = bound(sources, method.file, name)
+    if isinstance(found, Unbound) and not found.nowhere:
+        raise Refusal(
+            Reason.AMBIGUOUS,
+            f"the worker binds {name} and nothing calls it: {found.why}; mend or remove that",
+            method.file.name,
+            found.line,
+        )
     rebound = [
         *names.functions(module, name),
         *(one for one in names.classes(module) if one.name.value == name),
@@ -156,52 +172,20 @@ def _binds(node: cst.CSTNode) -> str | None:
     return target.value if isinstance(target, cst.Name) else None
 
 
-def existing_call(method: Method, function: str) -> tuple[cst.BaseStatement, bool] | None:
-    """The statement of the method that calls our function, and whether the monitor comes later."""
-    calling = [
-        statement
-        for statement in method.leaves
-        if any(called(call) == function for call in names.calls(statement))
-    ]
-    if not calling:
-        return None
-    place = method.leaves.index(calling[0])
-    return calling[0], not method.monitors or place < method.monitors[0]
-
-
-def _for_v2_alone(method: Method, statement: cst.BaseStatement) -> bool:
-    """Whether a statement stands in the arm that only V2 takes."""
-    return any(
-        isinstance(one, cst.If)
-        and is_v2_test(one.test)
-        and any(leaf is statement for leaf in names.walk(one.body))
-        for one in names.walk(method.block)
-    )
-
-
-def _for_one_runner(method: Method, statement: cst.BaseStatement) -> bool:
-    """Whether a statement stands in an arm of an `if` that asks which runner there is."""
-    return any(
-        isinstance(one, cst.If)
-        and _asks_for_v2(one.test)
-        and any(leaf is statement for suite in names.suites(one) for leaf in names.walk(suite))
-        for one in names.walk(method.block)
-    )
-
-
-def _asks_for_v2(test: cst.BaseExpression) -> bool:
-    inner = test.expression if isinstance(test, cst.UnaryOperation) else test
-    return is_v2_test(inner)
-
-
 def _place(method: Method) -> str:
     if method.monitors:
         return "before the JIT monitor is activated"
     return "at the end of the warm-up; the tree has no JIT monitor"
 
 
-def _with_import(module: cst.Module, name: str, function: str) -> tuple[cst.Module, str]:
+def _with_import(worker: SourceFile, function: str, sources: Sources) -> tuple[cst.Module, str]:
     """The module with the function imported, or the import to write beside the call."""
+    module = worker.module
+    if function.encode() in worker.data:
+        from codemods.engine.bound import Bound, bound  # most trees have no such name
+
+        if isinstance(bound(sources, worker, function), Bound):
+            return module, ""
     for statement in names.statements(module):
         if not isinstance(statement, cst.SimpleStatementLine):
             continue
@@ -217,7 +201,7 @@ def _with_import(module: cst.Module, name: str, function: str) -> tuple[cst.Modu
             Reason.NO_ANCHOR,
             f"the worker does without {WARMUP_MODULE} where its import fails; "
             "--skip worker leaves the import and the call to you",
-            name,
+            worker.name,
         )
     return module, f"from .{WARMUP_MODULE} import {function}\n\n"
 
@@ -245,10 +229,3 @@ def _is_warmup_import(node: cst.ImportFrom) -> bool:
         and f".{names.import_module(node)}".endswith(f".{WARMUP_MODULE}")
         and any(alias.evaluated_name == V2_WARMUP for alias in node.names)
     )
-
-
-def imported_from(worker: SourceFile, function: str) -> str | None:
-    """The module our function is imported from where the worker calls it already."""
-    method = find_method(worker)
-    source = method.bound.get(function)
-    return source.module if source is not None and existing_call(method, function) else None

@@ -93,6 +93,8 @@ def build(tree: Loaded, cache: Cache, *, segments: bool = True) -> Engine:
 
     random = np.random.default_rng(20260521)
     dtype = getattr(torch, cache.dtype)
+    # Up to 0.18.1 a layer has a list of caches, one for each virtual engine.
+    in_a_list = ".kv_cache[0]" in inspect.getsource(tree.zeroer)
     storage, layers = [], {}
     for index in range(cache.layers):
         size = int(np.prod(cache.shape)) + 2 * BORDER
@@ -100,7 +102,7 @@ def build(tree: Loaded, cache: Cache, *, segments: bool = True) -> Engine:
         whole = torch.from_numpy(content).to(dtype).to(cache.device)
         storage.append(whole)
         view = whole[BORDER:-BORDER].view(cache.shape)
-        layers[f"layer.{index}"] = RunnerStandIn(kv_cache=view)
+        layers[f"layer.{index}"] = RunnerStandIn(kv_cache=[view] if in_a_list else view)
     groups = [_group(cache, list(layers), FullAttentionSpec)] if segments else []
     mamba = RunnerStandIn(kv_cache=[torch.ones(4)])
     groups.append(_group(cache, ["mamba"], RunnerStandIn))
@@ -115,7 +117,7 @@ def build(tree: Loaded, cache: Cache, *, segments: bool = True) -> Engine:
         "max_concurrency": 2,
     }
     zeroer = _called(tree.zeroer, given)
-    if hasattr(tree.zeroer, "init_meta"):  # as of 0.22 the constructor does not make the table
+    if hasattr(tree.zeroer, "init_meta"):  # up to 0.22.1 the constructor makes no table
         _called(zeroer.init_meta, given)
     return Engine(cache, zeroer, storage)
 

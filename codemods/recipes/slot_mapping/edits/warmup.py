@@ -7,13 +7,21 @@ alignment), so one call on these for each KV cache group covers every request.
 
 from __future__ import annotations
 
-from codemods.engine.sources import Edited, SourceFile
+import ast
+
+from codemods.engine.plan import Reason
+from codemods.engine.sources import Edited, Refusal, SourceFile
 from codemods.recipes.slot_mapping.facts.block_tables import (
+    LIMITS,
     Tables,
     check_interface,
-    commit_passes_over,
+    has_clear_row,
+    marks_rows,
 )
 from codemods.recipes.slot_mapping.facts.names import METHOD
+from codemods.recipes.slot_mapping.facts.reach import Warmup, not_reached
+from codemods.recipes.slot_mapping.facts.reach import harm as harm_of
+from codemods.recipes.slot_mapping.facts.world import Classes
 from codemods.recipes.warm_up import module
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
@@ -59,8 +67,6 @@ _ONE_CLEAN_UP = """\
 """
 
 _SEVERAL_LAUNCHES = """\
-    # All calls have the same number of tokens, so that each of them sends the next on
-    # to another kernel.
     size = min([2, *(group.max_num_reqs for group in groups)])
     size = min([size, *(group.max_num_batched_tokens for group in groups)])
     # Same dtypes and alignment as in the runner's call.
@@ -70,8 +76,8 @@ _SEVERAL_LAUNCHES = """\
         for row in range(size):
             block_tables.add_row(tuple([1] for _ in groups), row)
         block_tables.commit_block_table(size)
-        # A first call, a repeated one and one with several requests launch different
-        # kernels.
+        # Which kernel runs depends on the requests, or on the call before. These calls,
+        # all of the same number of tokens, launch each kernel that a request can launch.
         for num_reqs in (1, 1, size):
             query_start_loc = torch.arange(
                 0,
@@ -98,15 +104,64 @@ _UNMARKED_ROWS = """\
 """
 
 
-def edit(name: str, warmup: SourceFile | None, tables: Tables, several_launches: bool) -> Edited:
-    """What becomes of the file `name`; raises Refusal."""
-    file = module.required(warmup, name, FUNCTION)
-    there = module.present(file, FUNCTION)
-    if there is not None:
-        return there
-    check_interface(tables)
-    text = function_text(tables, several_launches)
-    return module.add(file, FUNCTION, text, f"calls {METHOD} on the runner's own tables")
+_NO_CLEAR_ROW = """\
+        # The tables have no clear_row().
+        for group in groups:
+            group.block_table.np[:{rows}] = 0
+"""
+
+
+def edit(
+    file: SourceFile, classes: Classes, tables: Tables, there: Warmup | None, *, replace: bool
+) -> Edited:
+    """What becomes of the warm-up module; raises Refusal.
+
+    `there` is the function of that name that the tree has; `replace` puts ours in its place where
+    it is not to be left.
+    """
+    if there is None:
+        text = _text_for(file, classes, tables)
+        return module.add(file, FUNCTION, text, f"calls {METHOD} on the runner's own tables")
+    missed, harm = not_reached(classes, there), harm_of(classes, there)
+    if missed is None and harm is None:
+        line = min([there.node.lineno, *(one.lineno for one in there.node.decorator_list)])
+        return module.there(there.file, FUNCTION, line)
+    if replace and there.file.name == file.name:
+        text = _text_for(file, classes, tables)
+        return module.replaced(file, FUNCTION, text, f"in place of one with which {missed or harm}")
+    raise Refusal(
+        Reason.NOT_REACHED if missed is not None else Reason.HARMFUL,
+        f"{FUNCTION} is there, and {missed or harm}; --replace puts this tool's function in its "
+        "place",
+        there.file.name,
+        there.node.lineno,
+    )
+
+
+def _text_for(file: SourceFile, classes: Classes, tables: Tables) -> str:
+    """The first of the function's forms that launches all that requests can; raises Refusal."""
+    missed = ""
+    for several in (False, True):
+        check_interface(tables, LIMITS if several else ())
+        text = function_text(tables, several)
+        missed = not_reached(classes, _parsed(text)) or ""
+        if not missed:
+            return text
+    raise Refusal(
+        Reason.NOT_REACHED,
+        f"expected one call, or a few of one and two requests, to launch all that "
+        f"{METHOD} can; found that {missed}; the warm-up has to be written for this tree, "
+        "--skip warmup --skip worker takes the rest",
+        tables.file.name,
+    )
+
+
+def _parsed(text: str) -> Warmup:
+    file = SourceFile("", text.encode())
+    assert file.tree is not None
+    node = file.tree.body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return Warmup(file, node)
 
 
 def function_text(tables: Tables, several_launches: bool) -> str:
@@ -117,7 +172,11 @@ def function_text(tables: Tables, several_launches: bool) -> str:
     else:
         docstring, body, rows = _ONE_DOCSTRING, _ONE_LAUNCH, "1"
         clean_up = _ONE_CLEAN_UP
-    unmarked = _UNMARKED_ROWS.format(rows=rows) if commit_passes_over(tables) else ""
+    if not has_clear_row(tables):
+        head, _, rest = body.partition("    finally:\n")
+        nothing = rest.replace("clear_row(", "add_row(tuple([] for _ in groups), ")
+        body = f"{head}    finally:\n{_NO_CLEAR_ROW.format(rows=rows)}{nothing}"
+    unmarked = _UNMARKED_ROWS.format(rows=rows) if marks_rows(tables) else ""
     return _HEAD.format(docstring=docstring) + body + unmarked + clean_up
 
 

@@ -1,0 +1,168 @@
+"""Whether a warm-up launches every kernel that requests can launch, and leaves the tables alone.
+
+The warm-up and `compute_slot_mapping` are followed, not run: over what an engine's settings may be,
+over any number of requests and tokens, and over what earlier calls left in the tables.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from codemods.engine.sources import SourceFile
+from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE_CLASS, METHOD
+from codemods.recipes.slot_mapping.facts.world import (
+    RUNNER,
+    WORKER,
+    Classes,
+    Launch,
+    Limits,
+    World,
+)
+from codemods.recipes.warm_up.following import Follower, Raised, TooComplex, Way, settled, ways
+from codemods.recipes.warm_up.values import Function, Known, Tensor, Value, Varying
+
+# A single request or a single token in a batch; else there is room for more than a warm-up uses.
+_NARROW = (Limits(requests=1), Limits(requests=1, tokens=1))
+METHOD_NAME = f"{BLOCK_TABLE_CLASS}.{METHOD}"
+
+
+@dataclass(eq=False)
+class Warmup:
+    """A warm-up function; `takes_worker` where it is given the worker and not its runner."""
+
+    file: SourceFile
+    node: ast.FunctionDef
+    takes_worker: bool = False
+
+
+def not_reached(classes: Classes, warmup: Warmup) -> str | None:
+    """What the warm-up does not reach, as a sentence's part; None where it reaches all."""
+    warmed: list[World] = []
+    try:
+        for limits in (Limits(), *_NARROW):
+            for found in settled(partial(_missed, classes, warmup, limits, warmed)):
+                if found is not None:
+                    return found
+            if not any(world.asks_for_limits for world in warmed):
+                break  # it does the same in every engine
+    except TooComplex as error:
+        return f"the warm-up cannot be followed: {error}"
+    return None
+
+
+def harm(classes: Classes, warmup: Warmup) -> str | None:
+    """What the warm-up does to the tables that it must not, as a sentence's part."""
+    try:
+        for live, raises in ((False, False), (False, True), (True, False)):
+            for found in settled(partial(_harm, classes, warmup, live, raises)):
+                if found is not None:
+                    return found
+    except TooComplex as error:
+        return f"the warm-up cannot be followed: {error}"
+    return None
+
+
+@dataclass(eq=False)
+class _Trace:
+    """What one way through launched, and how it got there."""
+
+    launches: frozenset[Launch]
+    way: Way
+    world: World
+
+
+def _missed(
+    classes: Classes,
+    warmup: Warmup,
+    limits: Limits,
+    worlds: list[World],
+    settings: Mapping[str, bool],
+) -> str | None:
+    entered: set[str] = set()
+    requests = [*_requests(classes, limits, settings, entered)]
+    for trace in requests:
+        for fault in trace.world.faults:
+            return fault
+    start = World(classes, limits=limits, entered=frozenset(entered))
+    warmed = [*_warmed(start, warmup, settings)]
+    worlds += [trace.world for trace in warmed]
+    for trace in warmed:
+        for fault in trace.world.faults:
+            return fault
+    reached = frozenset.intersection(*(trace.launches for trace in warmed))
+    for trace in requests:
+        missing = sorted(trace.launches - reached, key=lambda launch: launch.line)
+        if missing:
+            return _told(missing[0], trace, warmed[0])
+    return None
+
+
+def _requests(
+    classes: Classes, limits: Limits, settings: Mapping[str, bool], entered: set[str]
+) -> Iterator[_Trace]:
+    """A request's call of the tables, whatever its batch and whatever came before it."""
+    tokens: Value = Known(1) if limits.tokens == 1 else Varying("num_tokens")
+    requests: Value = Known(1) if limits.requests == 1 else Varying("num_reqs")
+    given = (
+        requests,
+        Tensor("query_start_loc", Varying("len(query_start_loc)")),
+        Tensor("positions", tokens),
+    )
+
+    def follow(way: Way) -> _Trace:
+        world = World(classes)
+        world.follower = Follower(world, way)
+        method = world.groups.method(METHOD) or world.table.method(METHOD)
+        with suppress(Raised):
+            if method is not None:
+                world.follower.call(method, (given, {}))
+        entered.update(world.follower.entered)
+        return _Trace(frozenset(world.launches), way, world)
+
+    return ways(follow, settings)
+
+
+def _warmed(start: World, warmup: Warmup, settings: Mapping[str, bool]) -> Iterator[_Trace]:
+    def follow(way: Way) -> _Trace:
+        world = replace(start, launches=set(), rows=set(), on_device=set(), faults=[])
+        world.follower = Follower(world, way)
+        function = Function(warmup.file, warmup.node)
+        with suppress(Raised):
+            world.follower.call(function, ((WORKER if warmup.takes_worker else RUNNER,), {}))
+        return _Trace(frozenset(world.launches), way, world)
+
+    return ways(follow, settings)
+
+
+def _told(launch: Launch, request: _Trace, warmed: _Trace) -> str:
+    asked = {**request.way.asked, **dict(request.way.taken)}
+    only_warmed = {k: v for k, v in warmed.way.asked.items() if k not in asked}
+    where = [*only_warmed.items()][-1:] or [*request.way.taken][-1:]
+    constants = ", ".join(f"{name}={value}" for name, value in sorted(launch.constants))
+    condition = "".join(f" where `{test}` is {str(told).lower()}" for test, told in where)
+    if constants and not where:
+        condition = f" with {constants}"
+    return f"the warm-up does not reach {launch.kernel}, launched on line {launch.line}{condition}"
+
+
+def _harm(
+    classes: Classes, warmup: Warmup, live: bool, raises: bool, settings: Mapping[str, bool]
+) -> str | None:
+    start = World(classes, live=live, raises=raises, entered=frozenset({METHOD}))
+    for trace in _warmed(start, warmup, settings):
+        world = trace.world
+        if live and world.changed_live_rows:
+            return (
+                "the warm-up adds and clears a row whatever is in use: run again on a live engine, "
+                "as elastic expert parallelism does, it takes a request's blocks away"
+            )
+        when = " when the launch raises" if raises else ""
+        if not live and world.rows:
+            return f"the warm-up leaves row {min(world.rows)} in use{when}"
+        if not live and world.on_device:
+            return f"the warm-up leaves the block of row {min(world.on_device)} on the device{when}"
+    return None

@@ -1,0 +1,380 @@
+"""The runner and its block tables, as a warm-up or a request finds them when it is followed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import libcst as cst
+
+from codemods.engine.classes import Lineage
+from codemods.engine.resolve import Definition, definitions, imported
+from codemods.engine.sources import SourceFile, Sources
+from codemods.recipes.slot_mapping.facts.names import METHOD, PARAMETER
+from codemods.recipes.warm_up.following import Follower, Raised, Way
+from codemods.recipes.warm_up.launches import Kernel
+from codemods.recipes.warm_up.values import (
+    Arguments,
+    Function,
+    Instance,
+    Items,
+    Known,
+    Path,
+    Setting,
+    Tensor,
+    Value,
+    Varying,
+)
+from codemods.transforms.do_not_specialize import parameters, unspecialised
+
+RUNNER = Setting("model_runner")
+WORKER = Setting("worker")
+GROUPS = Setting("model_runner.input_batch.block_table")
+TABLE = Setting("block_tables[…]")
+COUNTS = "num_blocks_per_row"
+_DTYPES = {"query_start_loc": "int32", "positions": "int64"}
+_HAS_A_DEVICE = frozenset({"torch.cuda.is_available", "current_platform.is_cuda_alike"})
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: the kernel, where, and the constants that it is given."""
+
+    kernel: str
+    line: int
+    constants: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an engine allows of a batch; None for more than the warm-up uses."""
+
+    requests: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(eq=False)
+class Classes:
+    """The tables' classes as syntax, and which methods set which of their attributes."""
+
+    sources: Sources
+    groups: Instance
+    table: Instance
+    kernels: Sequence[Kernel]
+
+    @classmethod
+    def of(
+        cls, sources: Sources, groups: Lineage, table: Lineage, kernels: Sequence[Kernel]
+    ) -> Classes | None:
+        """None where the running Python does not accept a file of theirs."""
+        found = [_syntax(lineage) for lineage in (groups, table)]
+        if found[0] is None or found[1] is None:
+            return None
+        return cls(sources, Instance("groups", found[0]), Instance("table", found[1]), kernels)
+
+    @cached_property
+    def setters(self) -> Mapping[str, Mapping[str, set[str]]]:
+        """By an instance's text, for each attribute the methods that set it."""
+        return {one.text: _setters(one) for one in (self.groups, self.table)}
+
+    def kernel(self, value: Value) -> Kernel | None:
+        """The kernel that a launched value stands for, None where it is not known."""
+        if isinstance(value, Path):
+            nodes = [one.node for one in _definitions(self.sources, value)]
+            for one in self.kernels:
+                if any(definition in nodes for definition in one.definitions):
+                    return one
+        last = value.text.rpartition(".")[2]
+        return next((one for one in self.kernels if one.name == last), None)
+
+    def fresh(self) -> tuple[Instance, Instance]:
+        """The tables of an engine that has just been made."""
+        return Instance("groups", self.groups.classes), Instance("table", self.table.classes)
+
+
+def _syntax(lineage: Lineage) -> tuple[tuple[SourceFile, ast.ClassDef], ...] | None:
+    found = []
+    for one in lineage.classes:
+        nodes = [
+            node
+            for node in _definitions_in(one.file.tree.body if one.file.tree else ())
+            if isinstance(node, ast.ClassDef) and node.name == one.name
+        ]
+        if not nodes:
+            return None
+        found.append((one.file, nodes[-1]))
+    return tuple(found)
+
+
+def _definitions_in(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those behind `if` and `try` too."""
+    for node in body:
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            yield from _definitions_in(node.body)
+            for part in ("orelse", "finalbody"):
+                yield from _definitions_in(getattr(node, part, ()))
+            for handler in getattr(node, "handlers", ()):
+                yield from _definitions_in(handler.body)
+
+
+_CHANGERS = frozenset(
+    {"add", "append", "clear", "discard", "extend", "pop", "remove", "setdefault", "update"}
+)
+
+
+def _setters(instance: Instance) -> dict[str, set[str]]:
+    """For each attribute of `self`, the methods that give it a value or add to what it holds."""
+    found: dict[str, set[str]] = {}
+    for _, owner in instance.classes:
+        for method in owner.body:
+            if isinstance(method, ast.FunctionDef):
+                for name in _set_in(method):
+                    found.setdefault(name, set()).add(method.name)
+    return found
+
+
+def _set_in(method: ast.FunctionDef) -> Iterator[str]:
+    for node in ast.walk(method):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            target: ast.expr = node
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _CHANGERS
+        ):
+            target = node.func.value
+        else:
+            continue
+        if (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.value.id == "self"
+        ):
+            yield target.attr
+
+
+@dataclass(eq=False)
+class World:
+    """An engine on the way through a warm-up or a request; `live` where row 0 has a request."""
+
+    classes: Classes
+    live: bool = False
+    raises: bool = False
+    limits: Limits = Limits()
+    # The methods that requests enter: what these alone set is known at an engine's start.
+    entered: frozenset[str] | None = None
+    launches: set[Launch] = field(default_factory=set)
+    rows: set[str] = field(default_factory=set)
+    on_device: set[str] = field(default_factory=set)
+    faults: list[str] = field(default_factory=list)
+    changed_live_rows: bool = False
+    asks_for_limits: bool = False
+
+    def __post_init__(self) -> None:
+        self.groups, self.table = self.classes.fresh()
+        self.follower: Follower | None = None
+
+    def attribute(self, base: Value, name: str) -> Value | None:
+        if isinstance(base, Path):
+            return Known(True) if (base.text, name) == ("HAS_TRITON", "") else None
+        if isinstance(base, Setting):
+            return self._of_a_setting(base, name)
+        if isinstance(base, Instance):
+            return self._of_a_table(base, name)
+        return None
+
+    def _of_a_setting(self, base: Setting, name: str) -> Value | None:
+        if (base, name) == (WORKER, "model_runner"):
+            return RUNNER
+        if base in (RUNNER, WORKER) and name == "device":
+            return Setting("device")
+        if base.text.endswith("device") and name == "type":
+            return Known("cuda")
+        if base == RUNNER and name == "requests":
+            return self._requests()
+        if base.text == "model_runner.input_batch":
+            if name == "num_reqs":
+                return Known(int(self.live))
+            if name in ("req_ids", "_req_ids", "req_id_to_index"):
+                return self._requests()
+        if base == GROUPS and name in ("block_tables", "[]"):
+            return Items((TABLE,), whole=False) if name == "block_tables" else TABLE
+        if base == TABLE:
+            return self._of_the_table(name)
+        if base.text == COUNTS and name == "[]":
+            return Known(int(self.live))
+        return None
+
+    def _requests(self) -> Value:
+        return Items((Setting("request"),), whole=False) if self.live else Items(())
+
+    def _of_the_table(self, name: str) -> Value | None:
+        if name == COUNTS:
+            return Setting(COUNTS)
+        limit = {
+            "max_num_reqs": self.limits.requests or 256,
+            "max_num_batched_tokens": self.limits.tokens or 8192,
+        }.get(name)
+        if limit is None:
+            return None
+        self.asks_for_limits = True
+        return Known(limit)
+
+    def _of_a_table(self, base: Instance, name: str) -> Value | None:
+        if base is self.groups and name in ("block_tables", "[]"):
+            items = Items((self.table,), whole=False)
+            return items if name == "block_tables" else self.table
+        if name in base.attributes or base.method(name) is not None:
+            return None
+        setters = self.classes.setters[base.text].get(name, set()) - {"__init__"}
+        text = f"self.{name}"
+        if not setters:
+            return Setting(text)
+        if self.entered is None or not setters <= self.entered:
+            return Varying(text)
+        return _first_value(base, name) or Setting(text)
+
+    def called(self, base: Value, name: str, given: Arguments) -> Value | None:
+        if isinstance(base, Path):
+            return self._function_called(f"{base.text}.{name}" if name else base.text, given)
+        if isinstance(base, Setting) and base.text.startswith(COUNTS):
+            return self._of_counts(base, name)
+        if base in (GROUPS, TABLE):
+            return self._of_tables(self.groups if base == GROUPS else self.table, name, given)
+        return None
+
+    def _function_called(self, path: str, given: Arguments) -> Value | None:
+        if path in _HAS_A_DEVICE:
+            return Known(True)
+        if path == "current_platform.is_cpu":
+            return Known(False)
+        first = given[0][0] if given[0] else None
+        if isinstance(first, Setting) and first.text.startswith(COUNTS):
+            return self._of_counts(first, path.rpartition(".")[2])
+        return None
+
+    def _of_counts(self, base: Setting, name: str) -> Value | None:
+        of_free_rows = base.text.endswith("== 0")
+        if name in ("any", "sum", "max", "count_nonzero", "int", "bool"):
+            return Known(True) if of_free_rows else Known(int(self.live))
+        if name == "all" and of_free_rows:
+            return Known(not self.live)
+        if name == "Eq":
+            return Setting(f"{COUNTS} == 0")
+        return base
+
+    def _of_tables(self, tables: Instance, name: str, given: Arguments) -> Value | None:
+        if name == METHOD:
+            self._look_at_tensors(given)
+        elif name in ("add_row", "append_row", "clear_row"):
+            return self._row(name, given)
+        elif name == "commit_block_table":
+            self.on_device = set(self.rows)
+            return Known(None)
+        method = tables.method(name)
+        assert self.follower is not None
+        return self.follower.call(method, given) if method is not None else None
+
+    def _row(self, name: str, given: Arguments) -> Value:
+        if self.live:
+            self.changed_live_rows = True
+        positional = [*given[0], *given[1].values()]
+        row = positional[-1].text if positional else ""
+        if name == "clear_row" or _is_nothing(positional[0]):
+            self.rows.discard(row)
+        else:
+            self.rows.add(row)
+        return Known(None)
+
+    def stored(self, base: Value, value: Value) -> None:
+        if isinstance(base, Setting) and base.text == COUNTS and value == Known(0):
+            self.rows.clear()
+
+    def _look_at_tensors(self, given: Arguments) -> None:
+        positional, named = given
+        names = ("num_reqs", "query_start_loc", "positions")
+        values = {**dict(zip(names, positional, strict=False)), **named}
+        for name, dtype in _DTYPES.items():
+            value = values.get(name)
+            if not isinstance(value, Tensor):
+                continue
+            gives = f"the warm-up gives {name}"
+            if value.dtype not in (None, dtype):
+                self.faults.append(f"{gives} of {value.dtype}, and requests give {dtype}")
+            if isinstance(value.device, Known):
+                self.faults.append(f"{gives} on the host, and requests on the device")
+            if value.start != Known(0):
+                self.faults.append(f"{gives} from element {value.start.text} of a tensor on")
+
+    def function(self, path: Path) -> Function | None:
+        for one in reversed(_definitions(self.classes.sources, path)):
+            if isinstance(one.node, cst.FunctionDef) and one.file.tree is not None:
+                for node in _definitions_in(one.file.tree.body):
+                    if isinstance(node, ast.FunctionDef) and node.name == one.node.name.value:
+                        return Function(one.file, node)
+        return None
+
+    def launched(self, kernel: Value, call: ast.Call, given: Arguments, way: Way) -> None:
+        found = self.classes.kernel(kernel)
+        names = [p.name.value for p in parameters(found.definitions[0])] if found else []
+        passed: dict[str, Value] = {
+            names[place] if place < len(names) else str(place): value
+            for place, value in enumerate(given[0])
+        }
+        constants = set()
+        for name, value in {**passed, **given[1]}.items():
+            if name == PARAMETER:
+                continue
+            if isinstance(value, Varying) and value.is_truth:
+                value = Known(way.decide(value, value.text))
+            if isinstance(value, Known):
+                constants.add((name, value.text))
+            elif isinstance(value, Varying) and found and name not in _unspecialised(found):
+                self.faults.append(
+                    f"{found.name} is launched with another {name} for each batch ({value.text}), "
+                    "and Triton compiles it anew for each"
+                )
+        name = found.name if found else kernel.text
+        self.launches.add(Launch(name, call.lineno, frozenset(constants)))
+        if self.raises:
+            raise Raised("the launch")
+
+
+def _definitions(sources: Sources, path: Path) -> tuple[Definition, ...]:
+    if path.imported is None:
+        return definitions(sources, path.file, path.text)
+    return imported(sources, path.file, path.imported, path.text.partition(".")[2])
+
+
+def _is_nothing(ids: Value) -> bool:
+    """`[]`, or a tuple of such."""
+    if not isinstance(ids, Items):
+        return False
+    return all(_is_nothing(item) for item in ids.items)
+
+
+def _unspecialised(kernel: Kernel) -> frozenset[str]:
+    return frozenset.intersection(
+        *(unspecialised(kernel.file.module, one) for one in kernel.definitions)
+    )
+
+
+def _first_value(instance: Instance, name: str) -> Value | None:
+    """The constant that the constructor gives an attribute."""
+    for _, owner in instance.classes:
+        for method in owner.body:
+            if not isinstance(method, ast.FunctionDef) or method.name != "__init__":
+                continue
+            for node in ast.walk(method):
+                if isinstance(node, ast.Assign):
+                    targets, value = node.targets, node.value
+                elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                    targets, value = [node.target], node.value
+                else:
+                    continue
+                if isinstance(value, ast.Constant) and f"self.{name}" in map(ast.unparse, targets):
+                    return Known(value.value)
+    return None
