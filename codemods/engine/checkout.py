@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from keyword import iskeyword
 from pathlib import Path
 
 from codemods.engine.files import Disk, Files, UnreadableFile
@@ -21,6 +22,13 @@ MAX_FOLDERS = 50_000
 _VERSION = re.compile(
     rb"^(?:__version__\s*=\s*)?(?:version|__version__)\s*=\s*['\"]([^'\"]+)", re.M
 )
+# An import that a module of the package makes of another one.
+_OWN_IMPORT = re.compile(rb"^[ \t]*(?:from|import) (\w+(?:\.\w+)*?)\.v1\b", re.M | re.A)
+
+
+def is_module_name(name: str) -> bool:
+    """Whether Python can import a module by that name; it may have dots."""
+    return all(part.isidentifier() and not iskeyword(part) for part in name.split("."))
 
 
 class UsageError(Exception):
@@ -86,10 +94,27 @@ class Checkout:
     def files(self) -> Files:
         return self.source or Disk(self.root)
 
-    @property
+    @cached_property
     def package_name(self) -> str:
-        """The name under which the package is imported."""
-        return self.files.folder_name(self.package)
+        """The name under which the package is imported.
+
+        It is the folder's, but for a folder of which Python cannot take the name, or which has
+        another as a link to it: there it is the name that the worker imports the package by.
+        """
+        folder = self.files.folder_name(self.package)
+        own = self._imported_as()
+        if own in (None, folder):
+            return folder
+        linked = self.files.real_folder(self.name(f"../{own}")) == self.package
+        return str(own) if linked or not is_module_name(folder) else folder
+
+    def _imported_as(self) -> str | None:
+        """The package's name in the worker's own imports of `NAME.v1`."""
+        try:
+            found = _OWN_IMPORT.search(self.read(WORKER) or b"")
+        except UnreadableFile:
+            return None
+        return found[1].decode() if found else None
 
     def name(self, relative: str) -> str:
         """The same file relative to the root, POSIX, as outcomes and changes name it."""

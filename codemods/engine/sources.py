@@ -125,6 +125,8 @@ class Sources:
         stem = self._stem(file, dotted)
         if stem is None:
             return None
+        if not stem:
+            return self.read("__init__.py")
         return self.read(f"{stem}.py") or self.read(f"{stem}/__init__.py")
 
     def _stem(self, file: SourceFile, dotted: str) -> str | None:
@@ -135,7 +137,15 @@ class Sources:
             parts = file.name.removeprefix(f"{package}/" if package else "").split("/")[:-level]
             rest = dotted.lstrip(".")
             return "/".join([*parts, *filter(None, rest.split("."))])
-        first, _, rest = dotted.partition(".")
-        if first != self.checkout.package_name or not rest:
-            return None
-        return rest.replace(".", "/")
+        parts = dotted.split(".")
+        for above, part in enumerate(parts):
+            if part == self.checkout.package_name and self._is_below(parts[:above]):
+                return "/".join(parts[above + 1 :])
+        return None
+
+    def _is_below(self, packages: list[str]) -> bool:
+        """Whether the package stands in folders of these names: it may be part of a bigger one."""
+        if not packages:
+            return True
+        folder = (self.checkout.root.resolve() / self.checkout.package).parent
+        return list(folder.parts[-len(packages) :]) == packages

@@ -83,6 +83,17 @@ def imports(body: cst.BaseSuite | cst.Module) -> tuple[Imported, ...]:
     return tuple(_imports(body))
 
 
+def run_time_imports(module: cst.Module) -> tuple[Imported, ...]:
+    """What a module's imports bind when it runs, without those for the type checker."""
+    body = [one for one in module.body if not _for_the_type_checker(one)]
+    return imports(module.with_changes(body=body))
+
+
+def _for_the_type_checker(statement: cst.BaseStatement) -> bool:
+    path = dotted(statement.test) if isinstance(statement, cst.If) else None
+    return path is not None and path.split(".")[-1] == "TYPE_CHECKING"
+
+
 def _imports(body: cst.BaseSuite | cst.Module) -> Iterator[Imported]:
     for statement in walk(body):
         if not isinstance(statement, cst.SimpleStatementLine):

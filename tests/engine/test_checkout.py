@@ -272,3 +272,31 @@ def test_a_tree_without_a_repository_has_no_commit(what: str, tmp_path: Path) ->
     elif what == "a file":
         (tmp_path / ".git").write_text("gitdir: /nowhere\n")
     assert Checkout.find(tmp_path).tree.commit is None
+
+
+@pytest.mark.parametrize(
+    ("folder", "worker", "expected"),
+    [
+        ("vllm", "from vllm.v1.utils import A\n", "vllm"),
+        ("vllm-0.21.0", "from vllm.v1.utils import A\n", "vllm"),
+        ("class", "import acme.vllm.v1.utils\n", "acme.vllm"),
+        ("plugin", "from vllm.v1.utils import A\n", "plugin"),
+        ("vllm-0.21.0", "from .gpu import A\n", "vllm-0.21.0"),
+        ("vllm-0.21.0", "# from vllm.v1.utils import A\n", "vllm-0.21.0"),
+    ],
+)
+def test_the_package_has_the_name_that_it_is_imported_by(
+    tmp_path: Path, folder: str, worker: str, expected: str
+) -> None:
+    path = tmp_path / folder / WORKER
+    path.parent.mkdir(parents=True)
+    path.write_text(worker)
+    assert Checkout.find(tmp_path).package_name == expected
+
+
+def test_a_link_beside_the_package_is_its_name_where_the_worker_uses_it(tmp_path: Path) -> None:
+    path = tmp_path / "real" / WORKER
+    path.parent.mkdir(parents=True)
+    path.write_text("from vllm.v1.utils import A\n")
+    (tmp_path / "vllm").symlink_to("real")
+    assert Checkout.find(tmp_path).package_name == "vllm"

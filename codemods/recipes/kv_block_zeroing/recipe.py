@@ -12,7 +12,6 @@ from codemods.recipes.kv_block_zeroing.facts.names import CLASS, PARAMETER, UTIL
 from codemods.recipes.kv_block_zeroing.facts.zeroer import Zeroer
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
-from codemods.recipes.warm_up.method import qualified_name
 from codemods.transforms import names
 
 CALL = worker.Call(warmup.FUNCTION, "the KV block zeroing kernel", v1_only=False)
@@ -107,10 +106,9 @@ def _unit_tests(run: Run, found: Zeroer, attributes: list[str], warm: bool) -> N
     ours = not warm and _is_ours(run, attributes)
     edited = unit_tests.edit(
         file,
-        sources.checkout.package_name,
+        test_module.package_name(file, sources.checkout) if file is not None else "",
         (test_module.module_name(sources.checkout, one.file.name), one.name) if named else None,
         attributes if ours else (),
-        qualified_name(sources.read(WORKER)) if not warm and run.in_force(edits.WORKER) else None,
     )
     run.take(edited, file)
 

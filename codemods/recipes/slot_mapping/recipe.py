@@ -24,7 +24,6 @@ from codemods.recipes.slot_mapping.facts.world import Classes
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.recipes.warm_up.launches import Launches, find
-from codemods.recipes.warm_up.method import qualified_name
 from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import parameters
@@ -198,10 +197,9 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
     )
     edited = unit_tests.edit(
         file,
-        sources.checkout.package_name,
+        test_module.package_name(file, sources.checkout) if file is not None else "",
         covered,
         warmup=run.in_force(edits.WARMUP),
-        worker=qualified_name(sources.read(WORKER)) if run.in_force(edits.WORKER) else None,
     )
     run.take(edited, file)
 

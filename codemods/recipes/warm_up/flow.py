@@ -244,9 +244,21 @@ class Flow:
         return paths
 
     def _is_flag(self, node: ast.expr) -> bool:
-        return mentions_flag_directly(node) or (
-            isinstance(node, ast.Name) and node.id in self.aliases
+        return (
+            mentions_flag_directly(node)
+            or says_v2(node)
+            or (isinstance(node, ast.Name) and node.id in self.aliases)
         )
+
+
+_NEGATIONS = frozenset({"disable", "disabled", "no", "non", "not", "skip", "without"})
+
+
+def says_v2(node: ast.expr) -> bool:
+    """Whether a name or an attribute is one that is true for V2, whatever a fork calls it."""
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    words = set(name.lower().split("_"))
+    return "v2" in words and not words & _NEGATIONS
 
 
 def mentions_flag_directly(node: ast.expr) -> bool:

@@ -94,14 +94,6 @@ def find_method(worker: SourceFile) -> Method:
     return _doing_the_work(named[0])
 
 
-def qualified_name(worker: SourceFile | None) -> str | None:
-    """`CLASS.METHOD` of the warm-up method; raises Refusal where the worker has none."""
-    if worker is None:
-        return None
-    method = find_method(worker)
-    return f"{method.owner.name.value}.{method.function.name.value}"
-
-
 def _doing_the_work(method: Method) -> Method:
     """The method itself, or the private one that it hands the whole warm-up to (as of 0.33)."""
     if any(called(call) in V1_DUMMY_RUNS | {V2_WARMUP} for call in names.calls(method.block)):

@@ -105,15 +105,9 @@ def has_text(warmup: SourceFile, function: str, texts: Iterable[str]) -> bool:
 
 def _with_imports(module: cst.Module, name: str) -> cst.Module:
     """The module with `torch` and `Any` bound; refuses one that has no torch."""
-    at_run_time = [one for one in module.body if not _for_the_type_checker(one)]
-    bound = {one.local for one in names.imports(module.with_changes(body=at_run_time))}
+    bound = {one.local for one in names.run_time_imports(module)}
     if "torch" not in bound:
         raise Refusal(Reason.NO_ANCHOR, "expected `import torch` in the warm-up module", name, 1)
     if "Any" in bound:
         return module
     return with_from_import(module, "typing", "Any")
-
-
-def _for_the_type_checker(statement: cst.BaseStatement) -> bool:
-    path = names.dotted(statement.test) if isinstance(statement, cst.If) else None
-    return path is not None and path.split(".")[-1] == "TYPE_CHECKING"

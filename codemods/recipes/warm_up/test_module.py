@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from codemods.engine.checkout import Checkout
+from codemods.engine.checkout import Checkout, is_module_name
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
@@ -18,6 +18,35 @@ WIDTH = 88  # vLLM's line length
 def find(sources: Sources) -> SourceFile | None:
     """vLLM's test module beside the package; none where the tree is the package itself."""
     return sources.read(f"../{EXPECTED}") if sources.checkout.package != "." else None
+
+
+def package_name(file: SourceFile, checkout: Checkout) -> str:
+    """The name by which the module imports the package, else the package's own; raises Refusal."""
+    own = checkout.package_name
+    modules = [one.module for one in names.imports(file.module)]
+    if any(f"{module}.".startswith(f"{own}.") for module in modules):
+        return own
+    found = {root for module in modules for root in _roots(checkout, module)}
+    if len(found) == 1:
+        return found.pop()
+    if not found and is_module_name(own):
+        return own
+    by = f"it imports it by {' and '.join(sorted(found))}" if found else "it imports none of it"
+    raise Refusal(
+        Reason.AMBIGUOUS,
+        f"expected the test module to import the package {own} by one name, found that {by}; "
+        "--skip unit-tests leaves the tests out",
+        file.name,
+    )
+
+
+def _roots(checkout: Checkout, module: str) -> Iterator[str]:
+    """The parts before those of a module's name that are a path in the package."""
+    parts = module.split(".")
+    for count in range(1, len(parts)):
+        inside = checkout.name("/".join(parts[count:]))
+        if any(checkout.files.exists(f"{inside}{end}") for end in (".py", "/__init__.py")):
+            yield ".".join(parts[:count])
 
 
 def settled(file: SourceFile | None, function: str) -> Edited | None:
@@ -88,12 +117,48 @@ def add(file: SourceFile, parts: Sequence[str]) -> Edited:
     return Edited(outcome, append(file.module, text), marker=f"def {defined[0]}(")
 
 
-def import_line(module: str, found: Sequence[str]) -> str:
-    """`from MODULE import NAMES` inside a test, broken as ruff breaks it."""
-    line = f"from {module} import {', '.join(sorted(found))}"
-    if len(line) + 4 <= WIDTH:
-        return line
-    return laid_out(f"    from {module} import (", sorted(found), ")", spread=True).strip()
+# What a test may use of other packages, by the name that it has for it.
+_OTHERS = {
+    "MagicMock": ("unittest.mock", "MagicMock"),
+    "SimpleNamespace": ("types", "SimpleNamespace"),
+    "np": ("numpy", None),
+    "pytest": ("pytest", None),
+    "torch": ("torch", None),
+}
+_STANDARD = ("MagicMock", "SimpleNamespace")
+
+
+def imports(file: SourceFile, uses: Sequence[str], *own: tuple[str, Sequence[str]]) -> str:
+    """The imports that a test needs beside the module's own, each on a line inside the test.
+
+    `uses` are names of `_OTHERS`, `own` are modules of the package and names of them. An empty
+    line ends what is not empty.
+    """
+    bound = {one.local: (one.module, one.name) for one in names.run_time_imports(file.module)}
+    lacks = [name for name in uses if bound.get(name) != _OTHERS[name]]
+    standard = [_other_line(name) for name in lacks if name in _STANDARD]
+    others = [_other_line(name) for name in lacks if name not in _STANDARD]
+    lines = []
+    for module, wanted in own:
+        missing = [name for name in wanted if bound.get(name) != (module, name)]
+        lines += [_own_line(module, missing)] if missing else []
+    sections = ["".join(sorted(part)) for part in (standard, others, lines) if part]
+    return "".join(f"{section}\n" for section in sections)
+
+
+def _other_line(name: str) -> str:
+    module, member = _OTHERS[name]
+    if member is not None:
+        return f"    from {module} import {member}\n"
+    return f"    import {module}{f' as {name}' if name != module else ''}\n"
+
+
+def _own_line(module: str, found: Sequence[str]) -> str:
+    """`from MODULE import NAMES`, broken as ruff breaks it."""
+    line = f"    from {module} import {', '.join(sorted(found))}"
+    if len(line) <= WIDTH:
+        return f"{line}\n"
+    return f"{laid_out(f'    from {module} import (', sorted(found), ')', spread=True)}\n"
 
 
 def module_name(checkout: Checkout, name: str) -> str:

@@ -91,14 +91,13 @@ def test_a_call_of_a_function_that_is_there_is_made_alone(tmp_path: Path) -> Non
     assert found == {WORK: (Status.EDIT, Reason.ADDED)}
 
 
-@pytest.mark.parametrize("edit", [KERNEL, WARM, WORK])
+@pytest.mark.parametrize("edit", [KERNEL, WARM])
 def test_tests_are_for_the_edits_in_force(edit: str, tmp_path: Path) -> None:
-    wanted = {KERNEL: {KERNEL}, WARM: {WARM}, WORK: {WARM, WORK}}[edit] | {UNIT}
+    wanted = {edit, UNIT}
     result = run(tmp_path, with_tests(), frozenset(wanted))
     (text,) = (change.after for change in result.changes if change.path == TESTS)
     assert (b"do_not_specialize" in text) == (KERNEL in wanted)
     assert (b"borrowed_row" in text) == (WARM in wanted)
-    assert (b"getsource" in text) == (WORK in wanted)
 
 
 def test_a_second_run_finds_everything_there(tmp_path: Path) -> None:

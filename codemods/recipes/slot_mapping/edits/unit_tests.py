@@ -1,7 +1,8 @@
-"""The `unit-tests` edit: tests for the other edits, where the checkout has vLLM's tests.
+"""The `unit-tests` edit: tests for `kernel` and `warmup`, where the checkout has vLLM's tests.
 
-They stand on nothing but themselves: every import is inside the test, so that they pass in any
-fork's copy of the module, with and without a GPU.
+They use what the module imports at its top and import the rest themselves, so that they pass in
+any fork's copy of it, with and without a GPU. The worker's call has none: to run that method takes
+an engine, and a test that reads its source would test the text.
 """
 
 from __future__ import annotations
@@ -9,13 +10,11 @@ from __future__ import annotations
 from codemods.engine.sources import Edited, SourceFile
 from codemods.recipes.slot_mapping.edits.warmup import FUNCTION
 from codemods.recipes.warm_up import test_module
-from codemods.recipes.warm_up.test_module import WIDTH, import_line, laid_out
+from codemods.recipes.warm_up.test_module import WIDTH, imports, laid_out
 
 _KERNEL = '''def test_slot_mapping_kernels_leave_num_tokens_unspecialized():
     """No class of num_tokens (1, divisible by 16, other) is a kernel of its own."""
-    {imported}
-
-    # Only a JITFunction has parameters: no interpreted one, none without Triton.
+{imports}    # Only a JITFunction has parameters: no interpreted one, none without Triton.
 {checked}'''
 
 _ONE_KERNEL = """    params = {{p.name: p for p in getattr({kernel}, "params", ())}}
@@ -27,13 +26,9 @@ _KERNELS = """    {loop}
         assert not params or params["num_tokens"].do_not_specialize
 """
 
-_WARMUP = '''def _slot_mapping_tables(num_groups: int, error: Exception | None = None):
+_TABLES = '''def _slot_mapping_tables(num_groups: int, error: Exception | None = None):
     """Block tables that keep what is called on them, of two rows for each group."""
-    from unittest.mock import MagicMock
-
-    import numpy as np
-
-    groups = [
+{imports}    groups = [
         MagicMock(
             num_blocks_per_row=np.zeros(2, dtype=np.int32),
             max_num_reqs=2,
@@ -44,16 +39,10 @@ _WARMUP = '''def _slot_mapping_tables(num_groups: int, error: Exception | None =
     tables = MagicMock(block_tables=groups)
     tables.compute_slot_mapping.side_effect = error
     return tables
+'''
 
-
-def test_slot_mapping_warmup_launches_on_a_borrowed_row():
-    from types import SimpleNamespace
-
-    import torch
-
-    {imported}
-
-    tables = _slot_mapping_tables(num_groups=2)
+_BORROWS = """def test_slot_mapping_warmup_launches_on_a_borrowed_row():
+{imports}    tables = _slot_mapping_tables(num_groups=2)
     {function}(
         SimpleNamespace(
             input_batch=SimpleNamespace(block_table=tables), device=torch.device("cpu")
@@ -73,17 +62,10 @@ def test_slot_mapping_warmup_launches_on_a_borrowed_row():
     assert names.index("commit_block_table") < launch < names.index("clear_row")
     # The last launch computes the slots of the cleared rows.
     assert names[-2:] == ["commit_block_table", "compute_slot_mapping"]
+"""
 
-
-def test_slot_mapping_warmup_clears_the_row_when_the_launch_raises():
-    from types import SimpleNamespace
-
-    import pytest
-    import torch
-
-    {imported}
-
-    tables = _slot_mapping_tables(num_groups=1, error=RuntimeError("launch"))
+_RAISES = """def test_slot_mapping_warmup_clears_the_row_when_the_launch_raises():
+{imports}    tables = _slot_mapping_tables(num_groups=1, error=RuntimeError("launch"))
     with pytest.raises(RuntimeError, match="launch"):
         {function}(
             SimpleNamespace(
@@ -94,16 +76,10 @@ def test_slot_mapping_warmup_clears_the_row_when_the_launch_raises():
     names = [name for name, _, _ in tables.method_calls]
     assert "clear_row" in names
     assert names[-1] == "commit_block_table"
+"""
 
-
-def test_slot_mapping_warmup_leaves_live_rows_alone():
-    from types import SimpleNamespace
-
-    import torch
-
-    {imported}
-
-    tables = _slot_mapping_tables(num_groups=2)
+_LIVE = """def test_slot_mapping_warmup_leaves_live_rows_alone():
+{imports}    tables = _slot_mapping_tables(num_groups=2)
     tables.block_tables[1].num_blocks_per_row[1] = 3
     {function}(
         SimpleNamespace(
@@ -111,64 +87,55 @@ def test_slot_mapping_warmup_leaves_live_rows_alone():
         )
     )
     assert not tables.method_calls
-'''
-
-_WORKER = """def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
-    import ast
-    import inspect
-
-    {imported}
-
-    # A method is indented; a comment that names the monitor does not count.
-    source = inspect.getsource({worker})
-    nodes = ast.walk(ast.parse("if True:\\n" + source))
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    lines = [(ast.unparse(call.func), call.lineno) for call in calls]
-    warmup = min(n for name, n in lines if name == "{function}")
-    assert all(warmup < n for name, n in lines if "jit_monitor" in name)
 """
+
+# Each with what it uses of other packages.
+_OF_THE_WARMUP = (
+    (_BORROWS, ("SimpleNamespace", "torch")),
+    (_RAISES, ("SimpleNamespace", "pytest", "torch")),
+    (_LIVE, ("SimpleNamespace", "torch")),
+)
 
 
 def edit(
-    file: SourceFile | None,
-    package: str,
-    kernels: list[tuple[str, str]],
-    *,
-    warmup: bool,
-    worker: str | None,
+    file: SourceFile | None, package: str, kernels: list[tuple[str, str]], *, warmup: bool
 ) -> Edited:
     """What becomes of the test module; raises Refusal.
 
     `package` is the name that the tests import it by; `kernels` are (module, name) pairs of what
-    the kernel edit covers; `warmup` and `worker` (`CLASS.METHOD`) say whether these edits are in
-    force, so that no test stands for what is not there.
+    the kernel edit covers; `warmup` says whether that edit is in force, so that no test stands for
+    what is not there.
     """
     there = test_module.settled(file, FUNCTION)
     if there is not None or file is None:
         assert there is not None
         return there
-    return test_module.add(file, _parts(package, kernels, warmup=warmup, worker=worker))
+    parts = _of_kernels(file, package, kernels)
+    return test_module.add(file, parts + (_of_warmup(file, package) if warmup else []))
 
 
-def _parts(
-    package: str, kernels: list[tuple[str, str]], *, warmup: bool, worker: str | None
-) -> list[str]:
+def _of_kernels(file: SourceFile, package: str, kernels: list[tuple[str, str]]) -> list[str]:
     parts = []
     for number, module in enumerate(dict.fromkeys(module for module, _ in kernels)):
         found = [name for owner, name in kernels if owner == module]
         text = _KERNEL.format(
-            imported=import_line(f"{package}.{module}", found), checked=_checked(found)
+            imports=imports(file, (), (f"{package}.{module}", found)), checked=_checked(found)
         )
         parts.append(
             text if not number else text.replace("unspecialized(", f"unspecialized_{number + 1}(")
         )
-    if warmup:
-        imported = import_line(f"{package}.v1.worker.gpu.warmup", [FUNCTION])
-        parts.append(_WARMUP.format(imported=imported, function=FUNCTION))
-    if worker:
-        imported = import_line(f"{package}.v1.worker.gpu_worker", [worker.partition(".")[0]])
-        parts.append(_WORKER.format(imported=imported, worker=worker, function=FUNCTION))
     return parts
+
+
+def _of_warmup(file: SourceFile, package: str) -> list[str]:
+    home = (f"{package}.v1.worker.gpu.warmup", [FUNCTION])
+    return [
+        _TABLES.format(imports=imports(file, ("MagicMock", "np"))),
+        *(
+            text.format(imports=imports(file, uses, home), function=FUNCTION)
+            for text, uses in _OF_THE_WARMUP
+        ),
+    ]
 
 
 def _checked(kernels: list[str]) -> str:

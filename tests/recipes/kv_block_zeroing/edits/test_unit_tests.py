@@ -19,11 +19,10 @@ from .. import forks
 
 KERNEL = ("v1.worker.utils", "_zero_kv_blocks_kernel")
 ATTRIBUTES = ("_kv_block_zeroer", "kv_block_zeroer")
-METHOD = "Worker.compile_or_warm_up_model"
 PLAIN = '"""Tests of the runner."""\n\n\ndef test_it_runs():\n    pass\n'
 OWN = (
-    "import ast\nimport inspect\nfrom types import SimpleNamespace\n\n"
-    "from vllm.v1.worker.gpu_worker import Worker\n\n\ndef test_it_runs():\n    pass\n"
+    "from types import SimpleNamespace\n\n"
+    f"from vllm.v1.worker.gpu.warmup import {FUNCTION}\n\n\ndef test_it_runs():\n    pass\n"
 )
 
 
@@ -31,10 +30,9 @@ def edit(
     text: str,
     kernel: tuple[str, str] | None = KERNEL,
     attributes: tuple[str, ...] = ATTRIBUTES,
-    worker: str | None = METHOD,
 ) -> Edited:
     file = SourceFile("tests/v1/worker/test_gpu_model_runner.py", text.encode())
-    return unit_tests.edit(file, "vllm", kernel, attributes, worker)
+    return unit_tests.edit(file, "vllm", kernel, attributes)
 
 
 def added(text: str, **options: object) -> str:
@@ -51,20 +49,18 @@ def added(text: str, **options: object) -> str:
 def test_each_test_imports_what_the_module_does_not() -> None:
     text = added(PLAIN)
     assert text.count("    from types import SimpleNamespace\n") == 2
-    assert "    import ast\n    import inspect\n\n    from vllm.v1.worker.gpu_worker" in text
+    assert text.count(f"    from vllm.v1.worker.gpu.warmup import {FUNCTION}\n\n") == 2
 
 
 def test_the_modules_own_imports_are_used() -> None:
-    text = added(OWN)
-    for line in ("import ast", "import inspect", "SimpleNamespace\n", "import Worker"):
-        assert line not in text
+    text = added(OWN.replace(FUNCTION, "warmup_kernels"))
+    assert "SimpleNamespace\n" not in text
 
 
 def test_there_is_a_test_for_each_edit_in_force_and_none_for_others() -> None:
-    assert added(PLAIN).count("\ndef test_") == 4
-    assert added(PLAIN, kernel=None).count("\ndef test_") == 3
-    assert added(PLAIN, attributes=()).count("\ndef test_") == 2
-    only = added(PLAIN, attributes=(), worker=None)
+    assert added(PLAIN).count("\ndef test_") == 3
+    assert added(PLAIN, kernel=None).count("\ndef test_") == 2
+    only = added(PLAIN, attributes=())
     assert only.count("\ndef test_") == 1
     assert FUNCTION not in only
 
@@ -75,11 +71,11 @@ def test_one_runner_makes_a_tuple_of_one() -> None:
 
 def test_no_tests_are_added_for_nothing() -> None:
     with pytest.raises(Refusal, match="none of these is in the tree"):
-        edit(PLAIN, None, (), None)
+        edit(PLAIN, None, ())
 
 
 def test_no_module_needs_none() -> None:
-    outcome = unit_tests.edit(None, "vllm", KERNEL, ATTRIBUTES, METHOD).outcome
+    outcome = unit_tests.edit(None, "vllm", KERNEL, ATTRIBUTES).outcome
     assert (outcome.status, outcome.reason) == (Status.NOT_NEEDED, Reason.NO_TEST_MODULE)
 
 
@@ -101,7 +97,6 @@ BREAKS = {
     "the block": ("vllm/v1/worker/gpu/warmup.py", "zero_block_ids([0])", "zero_block_ids([1])"),
     "the count": ("vllm/v1/worker/gpu/warmup.py", "num_blocks > 0", "num_blocks > -1"),
     "the zeroer": ("vllm/v1/worker/gpu/warmup.py", "zeroer is not None and", ""),
-    "the call": ("vllm/v1/worker/gpu_worker.py", f"        {FUNCTION}(self.model_runner)\n", ""),
 }
 
 
