@@ -62,6 +62,13 @@ class SourceFile:
     name: str
     data: bytes
 
+    @classmethod
+    def made(cls, name: str, data: bytes, module: cst.Module) -> SourceFile:
+        """A file whose module is known already, so that it is not parsed."""
+        file = cls(name, data)
+        file.__dict__["module"] = module
+        return file
+
     @cached_property
     def module(self) -> cst.Module:
         _ = self.tree  # refuses what is nested too deeply for LibCST's parser
@@ -108,6 +115,10 @@ class Sources:
                 )
             self._known[name] = None if data is None else SourceFile(name, data)
         return self._known[name]
+
+    def put(self, file: SourceFile) -> None:
+        """From here on the file reads as it is after an edit."""
+        self._known[file.name] = file
 
     def module(self, file: SourceFile, dotted: str) -> SourceFile | None:
         """The package's own file behind a module's name, relative to `file` when it has dots."""
