@@ -7,9 +7,11 @@ life; its token and request counts vary with every batch.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 from codemods.prove.job import CannotRunError
 from codemods.prove.standins import Group, Runner, RunnerStandIn, cdiv
@@ -237,6 +239,32 @@ def on_the_device(tables: Any, inputs: Buffers) -> list[Any]:
     """The tensors that an engine has on its device."""
     own = [find(table) for table in tables.block_tables for find in (device_table, slot_mapping)]
     return [*own, inputs.query_start_loc, inputs.positions]
+
+
+@contextmanager
+def calls_shown(tables: Any, show: Callable[[int | None, dict[str, Any]], None]) -> Iterator[None]:
+    """Inside, each call of a table's compute_slot_mapping is first shown: its group, arguments.
+
+    The group is None for a table that is none of the engine's, such as a copy of one.
+    """
+    places = {id(table): group for group, table in enumerate(tables.block_tables)}
+    with ExitStack() as stack:
+        for kind in {type(table) for table in tables.block_tables}:
+            original = kind.compute_slot_mapping
+            named = inspect.signature(original)
+
+            def compute(
+                table: Any,
+                *args: Any,
+                _original: Callable[..., Any] = original,
+                _named: inspect.Signature = named,
+                **words: Any,
+            ) -> Any:
+                show(places.get(id(table)), _named.bind(table, *args, **words).arguments)
+                return _original(table, *args, **words)
+
+            stack.enter_context(patch.object(kind, "compute_slot_mapping", compute))
+        yield
 
 
 def known_values(engine: Engine) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from codemods.recipes.slot_mapping.proofs.engines import (
     Engine,
     buffers,
     build,
+    calls_shown,
     engines,
     supported,
 )
@@ -59,6 +60,9 @@ class Recorder:
             self.seen.add((self.group, self.binder.key(launch)))
         self.on_host += [name for name, tensor in tensors_of(launch) if not self.gpu.holds(tensor)]
 
+    def turn_to(self, group: int | None, _: dict[str, Any]) -> None:
+        self.group = -1 if group is None else group
+
     def taken(self) -> frozenset[GroupAndKey]:
         seen = frozenset(self.seen)
         self.seen.clear()
@@ -76,6 +80,12 @@ class Keys:
     warmed: bool = False
     where: str = ""
     on_host: tuple[str, ...] = ()
+
+    @property
+    def missed(self) -> frozenset[GroupAndKey]:
+        """What requests compile and the warm-up has not, on whatever tables it did."""
+        compiled = {key for _, key in self.warmup}
+        return frozenset(one for one in self.requests if one[1] not in compiled)
 
     @property
     def most_per_group_and_kernel(self) -> int:
@@ -124,7 +134,7 @@ def _shown(figures: dict[str, int | float | str], job: Job) -> str:
     """What the row shows, for someone who does not know the kernel's compile keys."""
     told = ""
     if "keys_before" in figures and int(figures["keys_before"]) > int(figures["keys_after"]):
-        told = f"; before the rewrite requests compiled up to {figures['keys_before']}"
+        told = f"; before, requests compiled a kernel up to {figures['keys_before']} times over"
     return (
         f"the warm-up compiles every kernel that requests launch, in {figures['engines']} engines, "
         f"with batches of 1 to {job.max_num_tokens} tokens{told}"
@@ -144,7 +154,7 @@ def _complaint(keys: Keys) -> str | None:
             f"the warm-up launches with {', '.join(dict.fromkeys(keys.on_host))} in the host's "
             f"memory, not on the device, in {engine}"
         )
-    missed = keys.requests - keys.warmup
+    missed = keys.missed
     if missed and keys.warmed:
         what = _difference(missed | keys.warmup)
         done = "compiles another kernel than requests launch" if keys.warmup else "compiles nothing"
@@ -187,10 +197,8 @@ def _keys(
     choices: Choices | None,
 ) -> Keys:
     recorder = Recorder(binder)
-    tables = build(tree, engine)
-    _tell_groups_apart(tables, recorder)
-    inputs = buffers(engine, site)
-    with intercepted(recorder):
+    tables, inputs = build(tree, engine), buffers(engine, site)
+    with intercepted(recorder), calls_shown(tables, recorder.turn_to):
         if tree.warmup is not None and choices is not None:
             with as_on_a_gpu(tables, inputs, choices) as recorder.gpu:
                 warm_up(tree.warmup, tables, inputs, choices, device=recorder.gpu.device)
@@ -224,20 +232,6 @@ def batches(engine: Engine, every: bool) -> Iterator[tuple[int, int]]:
         for num_reqs in sorted({2, 16, num_tokens // 2, num_tokens, most}):
             if 2 <= num_reqs <= min(num_tokens, most):
                 yield num_reqs, num_tokens
-
-
-def _tell_groups_apart(tables: Any, recorder: Recorder) -> None:
-    """Have each group's table say which it is when it launches."""
-    for index, table in enumerate(getattr(tables, "block_tables", ())):
-        original = table.compute_slot_mapping
-
-        def compute(
-            *args: Any, _index: int = index, _original: Any = original, **words: Any
-        ) -> Any:
-            recorder.group = _index
-            return _original(*args, **words)
-
-        table.compute_slot_mapping = compute
 
 
 def _difference(keys: frozenset[GroupAndKey]) -> str:

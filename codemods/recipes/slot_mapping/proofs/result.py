@@ -41,6 +41,7 @@ def result_engines() -> Iterator[Engine]:
     for size in (1, 16, 48, 128):
         yield small_engine(((size, size),))
     yield Engine(((16, 16),), max_model_len=4096, max_num_reqs=2, max_num_tokens=2100)
+    yield small_engine(((16, 16), (48, 48)))
     for groups in (((32, 16), (64, 64)), ((528, 16), (16, 16))):
         yield small_engine(groups)
         yield small_engine(groups, dcp=(2, 1))

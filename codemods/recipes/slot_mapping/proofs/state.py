@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +18,7 @@ from codemods.recipes.slot_mapping.proofs.engines import (
     Engine,
     buffers,
     build,
+    calls_shown,
     capacity,
     device_table,
     runner,
@@ -99,12 +99,20 @@ class Run:
         tables, inputs = build(self.tree, self.engine), buffers(self.engine, self.site)
         _fill(tables, inputs, self.engine, self.situation)
         launches, beyond = Launches(self.fail), list[str]()
-        _check_arguments(tables, self.engine, beyond)
+        longest = capacity(tables, self.engine)
+
+        def check(_: int | None, given: dict[str, Any]) -> None:
+            if {"num_reqs", "query_start_loc", "positions"} <= given.keys():
+                beyond.extend(_beyond(longest=longest, **given))
+            if beyond:
+                raise LaunchFailedError(beyond[0])
+
         before = snapshot(tables, inputs)
         with ExitStack() as stack:
             gpu = None
             if self.engine.device == "cpu":
                 gpu = stack.enter_context(as_on_a_gpu(tables, inputs, choices))
+            stack.enter_context(calls_shown(tables, check))
             stack.enter_context(observed(launches, gpu.paused if gpu else nullcontext))
             made = runner(
                 self.warmup, tables, inputs, choices,
@@ -214,30 +222,10 @@ def _fill(tables: Any, inputs: Buffers, engine: Engine, situation: Situation) ->
     inputs.query_start_loc_buffer.cpu.copy_(inputs.query_start_loc)
 
 
-def _check_arguments(tables: Any, engine: Engine, beyond: list[str]) -> None:
-    """Have each table say when a launch would read beyond what it is given."""
-    longest = capacity(tables, engine)
-    for table in tables.block_tables:
-        original = table.compute_slot_mapping
-        named = inspect.signature(original)
-
-        def compute(
-            *args: Any,
-            _original: Callable[..., Any] = original,
-            _named: inspect.Signature = named,
-            **words: Any,
-        ) -> Any:
-            given = _named.bind(*args, **words).arguments
-            if {"num_reqs", "query_start_loc", "positions"} <= given.keys():
-                beyond.extend(_beyond(longest=longest, **given))
-            return _original(*args, **words)
-
-        table.compute_slot_mapping = compute
-
-
 def _beyond(
     num_reqs: int, query_start_loc: Any, positions: Any, longest: int, **_: Any
 ) -> Iterator[str]:
+    """What a launch would read that is not there, as the end of a sentence."""
     if len(query_start_loc) < num_reqs + 1:
         yield (
             f"passes a query_start_loc of {len(query_start_loc)} for {num_reqs} requests, "
