@@ -100,6 +100,8 @@ class Run:
         if file is None or edited.module is None or edited.outcome.edit not in self.wanted:
             self.add(edited.outcome)
             return
+        if file.name not in self._after:
+            file.require_syntax()  # else a second run could not tell what stands there
         after = edited.module.bytes
         if source.loses_white_space(file.data, after):
             raise Refusal(
