@@ -41,7 +41,7 @@ def _run(argv: Sequence[str] | None) -> int:
         streams.log(str(error))
         return USAGE
     except KeyboardInterrupt:
-        streams.log("interrupted; nothing was written")
+        streams.log("interrupted; the tree is as it was")
         return INTERRUPTED
     except OSError as error:
         streams.log(f"{error.filename or 'standard output'}: {error.strerror or error}")
