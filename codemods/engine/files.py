@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from codemods.engine.index import LeftOut
 
 MAX_BYTES = 8 << 20  # of one file; vLLM's largest module has 0.4 MB
 MAX_TOTAL = 256 << 20  # of one tree
@@ -128,9 +132,13 @@ class Disk:
         return (self.root.resolve() / name).resolve().name
 
     def left_out(self, name: str) -> bool:
-        from codemods.engine.index import is_left_out
+        return self._sparse.has(Path(os.path.realpath(self.root / name)))
 
-        return is_left_out(Path(os.path.realpath(self.root / name)))
+    @cached_property
+    def _sparse(self) -> LeftOut:
+        from codemods.engine.index import LeftOut  # most trees have all files
+
+        return LeftOut()
 
 
 def read_file(path: Path, limit: int = MAX_BYTES) -> bytes:
