@@ -109,6 +109,8 @@ def _diff(plan: Plan, options: argparse.Namespace) -> int:
             show(plan, mailbox(series), sys.stdout.buffer)
         except BrokenPipeError:  # the reader of the patch has had enough
             streams.drop_stdout()
+        except OSError as error:
+            raise streams.undelivered(error) from None
     return NOTHING
 
 

@@ -688,11 +688,19 @@ class Interrupt:
 sys.meta_path.insert(0, Interrupt())
 sys.exit(main())
 """
+# As Python 3.11 does where a dataclass is made: before the command begins, and later.
+HIDDEN_AT_IMPORT = INTERRUPTED_AT_IMPORT.replace("raise", "raise RuntimeError('x') from")
+HIDDEN_LATER = HIDDEN_AT_IMPORT.replace("engine.planning", "write")
 
 
 @pytest.mark.parametrize(
     ("program", "printed"),
-    [(INTERRUPTED_IN_THE_PARSER, "the parser has ended\n"), (INTERRUPTED_AT_IMPORT, "")],
+    [
+        (INTERRUPTED_IN_THE_PARSER, "the parser has ended\n"),
+        (INTERRUPTED_AT_IMPORT, ""),
+        (HIDDEN_AT_IMPORT, ""),
+        (HIDDEN_LATER, ""),
+    ],
 )
 def test_an_interrupt_at_any_time_is_one_line(program: str, printed: str, tree: Path) -> None:
     files = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
