@@ -51,7 +51,8 @@ class Edited:
                 line -= 1
         else:
             pairs = zip(before.splitlines(), lines, strict=False)
-            line = next((i for i, (old, new) in enumerate(pairs) if old != new), 0)
+            last = max(len(lines) - 1, 0)
+            line = next((i for i, (old, new) in enumerate(pairs) if old != new), last)
         return replace(self.outcome, line=line + 1)
 
 

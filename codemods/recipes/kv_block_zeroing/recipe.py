@@ -31,7 +31,7 @@ def decide(run: Run) -> None:
     superseded = _superseded(found, warm)
     if superseded is not None:
         run.why = superseded
-        run.every_edit(Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, run.why, found.file.name)
+        _remove_leftovers(run, found.file.name)
         return
     with run.edit(edits.KERNEL, found.kernels[0].file.name):
         _kernel(run, found)
@@ -42,6 +42,14 @@ def decide(run: Run) -> None:
     with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, found, list(held.values()), warm)
     run.why = _why(run, found, warm)
+
+
+def _remove_leftovers(run: Run, file: str) -> None:
+    # Only a tree that upstream has fixed needs these.
+    from codemods.recipes.kv_block_zeroing.facts.past_texts import PAST
+    from codemods.recipes.warm_up.removal import remove_leftovers
+
+    remove_leftovers(run, PAST, run.why, file)
 
 
 def _superseded(found: Zeroer, warm: bool) -> str | None:

@@ -39,6 +39,9 @@ def decide(run: Run) -> None:
     if nothing is not None or block_table is None:
         reason, run.why = nothing or (Reason.NO_KERNEL, "")
         file = block_table.name if block_table else None
+        if reason is Reason.SUPERSEDED_UPSTREAM:
+            _remove_leftovers(run, file)
+            return
         run.every_edit(Status.NOT_NEEDED, reason, run.why, file)
         return
     with run.edit(edits.KERNEL, launches.kernels[0].file.name):
@@ -50,6 +53,14 @@ def decide(run: Run) -> None:
     with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, block_table, launches)
     run.why = _why(run, launches)
+
+
+def _remove_leftovers(run: Run, file: str | None) -> None:
+    # Only a tree that upstream has fixed needs these.
+    from codemods.recipes.slot_mapping.facts.past_texts import PAST
+    from codemods.recipes.warm_up.removal import remove_leftovers
+
+    remove_leftovers(run, PAST, run.why, file)
 
 
 def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
