@@ -32,6 +32,7 @@ test: setup
 # The whole searches, drawn anew each time: an hour.
 search: setup
 	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py \
+	    tests/forks/test_fuzz.py \
 	    tests/write/test_on_a_release.py
 
 benchmark: setup

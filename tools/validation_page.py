@@ -11,15 +11,19 @@ from validation_results import (
     BY_NAME,
     FEWEST_PAIRS,
     ONE,
+    SIDES,
     Comparison,
     Result,
     Spread,
     comparisons,
+    not_run,
 )
 
 import suites  # isort: skip  # of benchmarks/gpu, on the path by validation_results
 
 TIMED = ("dense", "default-backend")
+NOT_RUN = "not run"
+MANY = 2
 SLOTS, ZEROING = "slot-mapping", "kv-block-zeroing"
 HEAD = """\
 # Validation on real GPUs
@@ -31,23 +35,26 @@ files; from its shared objects the code for other GPUs was blanked, to carry the
 """
 READING = """\
 `3 → 0` reads: three specialisations of the kernel were compiled while requests waited as vLLM is
-released, none after the rewrite. **named** says that vLLM's JIT monitor reported the kernel.
+released, none after the rewrite. **named** says that vLLM's JIT monitor reported the kernel; "still
+named" are the kernels of neither recipe that it reports after the rewrite too.
 """
 
 
-def page(results: list[Result]) -> str:
-    found = comparisons(results)
+def page(results: list[Result], earlier: list[Result]) -> str:
+    found, served = comparisons(results), comparisons(results, fewest=1)
     sections = [
         HEAD,
         *machines(results),
         READING,
         *first_requests(found),
-        *zeroing(found),
-        *every_case(found),
-        *forks(found),
+        *zeroing(served),
+        *every_case(served),
+        *forks(served),
         *beside(results),
         *faults(found),
         *failures(results),
+        *gaps(results),
+        *before_this(results, earlier),
     ]
     return "\n".join(sections).rstrip() + "\n"
 
@@ -66,12 +73,17 @@ def machines(results: list[Result]) -> Iterator[str]:
 
 def change(one: Comparison, recipe: str, after: str) -> str:
     """Compiles during requests before and after, and whether the monitor named the kernel."""
-    counts = [one.most_compiled(side, recipe, "requests") for side in (BEFORE, after)]
+    sides = (BEFORE, after)
+    counts = [
+        one.most_compiled(side, recipe, "requests") if side in one.sides else NOT_RUN
+        for side in sides
+    ]
     text = f"{counts[0]} → {counts[1]}"
     if not one.has_monitor():
         return text
-    said = ["**named**" if one.is_named(side, recipe) else "silent" for side in (BEFORE, after)]
-    return f"{text}, {said[0]}" if said[0] == said[1] else f"{text}, {said[0]} → {said[1]}"
+    said = ["**named**" if one.is_named(side, recipe) else "silent"
+            for side in sides if side in one.sides]  # fmt: skip
+    return f"{text}, {said[0]}" if said[0] == said[-1] else f"{text}, {said[0]} → {said[1]}"
 
 
 def spread(values: Spread | None) -> str:
@@ -86,9 +98,9 @@ def verdict(one: Comparison) -> str:
     if before is None or after is None:
         return ""
     if after.is_below(before):
-        return f"{before.median - after.median:.0f} ms less"
+        return f"{round(before.median) - round(after.median)} ms less"
     if before.is_below(after):
-        return f"**{after.median - before.median:.0f} ms more**"
+        return f"**{round(after.median) - round(before.median)} ms more**"
     if one.most_compiled(BEFORE, SLOTS, "requests") == 0:
         return "nothing to gain: upstream compiles it at start"
     return "no difference beyond the spread"
@@ -105,15 +117,26 @@ def first_requests(found: list[Comparison]) -> Iterator[str]:
         "alternating order, while the others are idle.\n"
     )
     yield from table(
-        ("attention", "vLLM", "compiles and monitor", "ms before", "ms after", "so"),
+        ("attention", "vLLM", "compiles and monitor", "ms before", "ms after", "so",
+         "still named"),
         (
             ("Triton" if one.case == "dense" else "vLLM's default", one.tree,
              change(one, SLOTS, one.after), spread(one.first_request(BEFORE)),
-             spread(one.first_request(one.after)), verdict(one))
+             spread(one.first_request(one.after)), verdict(one), still_named(one))
             for one in rows
         ),
     )  # fmt: skip
     yield "![First request before and after](validation.svg)\n"
+
+
+def still_named(one: Comparison) -> str:
+    """Kernels of neither recipe that the monitor names after the rewrite as well."""
+    if not one.has_monitor():
+        return "no monitor"
+    if one.after == BEFORE:
+        return NOT_RUN
+    names = [f"`{name}`" for name in one.others_named(one.after)]
+    return (", ".join(names) or "none") if len(names) <= MANY else f"{len(names)} kernels"
 
 
 def zeroing(found: list[Comparison]) -> Iterator[str]:
@@ -122,13 +145,14 @@ def zeroing(found: list[Comparison]) -> Iterator[str]:
         return
     yield "## Hybrid models, both recipes\n"
     yield (
-        "Before, with slot-mapping alone, with both: compiles of each kernel during requests, and "
-        "the first request in ms.\n"
+        "As released → slot-mapping alone → both recipes: each kernel's compiles at start + during "
+        "requests, and on which sides the monitor named it. These servers were not timed.\n"
     )
     yield from table(
-        ("case", "vLLM", "slot-mapping's kernel", "kv-block-zeroing's kernel", "first request"),
+        ("case", "vLLM", "slot-mapping's kernel", "kv-block-zeroing's kernel", "still named"),
         (
-            (one.case, one.tree, steps(one, SLOTS), steps(one, ZEROING), times(one))
+            (one.case, one.tree, steps(one, SLOTS), steps(one, ZEROING),
+             still_named(one))
             for one in rows
         ),
     )  # fmt: skip
@@ -139,15 +163,14 @@ def is_hybrid(one: Comparison) -> bool:
 
 
 def steps(one: Comparison, recipe: str) -> str:
-    """`3 → 0 → 0`: compiles during requests, side by side; the sides whose monitor named it."""
-    counts = " → ".join(str(one.most_compiled(side, recipe, "requests")) for side in one.sides)
+    """`0+3 → 1+0`: compiles at start and during requests; the sides whose monitor named it."""
+    counts = " → ".join(
+        "+".join(str(one.most_compiled(side, recipe, when)) for when in ("start", "requests"))
+        if side in one.sides else NOT_RUN
+        for side in SIDES
+    )  # fmt: skip
     named = [side for side in one.sides if one.is_named(side, recipe)]
     return counts + (f", named: {', '.join(named)}" if named else "")
-
-
-def times(one: Comparison) -> str:
-    spreads = [one.first_request(side) for side in one.sides]
-    return "not timed" if None in spreads else " → ".join(spread(value) for value in spreads)
 
 
 def every_case(found: list[Comparison]) -> Iterator[str]:
@@ -178,16 +201,22 @@ def grid(
     yield from table(
         ("case", "what it is", *columns),
         (
-            (c, BY_NAME[c].shows, *(cells.get((c, name), "not run") for name in columns))
+            (c, BY_NAME[c].shows, *(cells.get((c, name), NOT_RUN) for name in columns))
             for c in cases
         ),
     )
 
 
 def beside(results: list[Result]) -> Iterator[str]:
+    if any(result["kind"] != "serve" for result in results):
+        yield "## Beside serving\n"
+        yield "`verify` ran while servers started: its times are left out.\n"
+        yield from beside_rows(results)
+
+
+def beside_rows(results: list[Result]) -> Iterator[str]:
     rows = [*own_tests(results), *live_batches(results), *proofs(results)]
     if rows:
-        yield "## Beside serving\n"
         yield from table(("what", "vLLM", "result"), rows)
 
 
@@ -232,9 +261,9 @@ def proofs(results: list[Result]) -> Iterator[tuple[str, str, str]]:
         if result.get("kind") == "verify" and "error" not in result:
             rows = result["verify"]["proofs"]
             kinds = [row["status"] for row in rows]
-            bad = [row["proof"] for row in rows if row["status"] != "pass"]
-            text = f"{kinds.count('pass')} of {len(rows)} rows pass"
-            yield "`verify --gpu`", result["tree"], text + (f"; not: {', '.join(bad)}" * bool(bad))
+            other = [f"{r['proof']} {r['status']}" for r in rows if r["status"] != "pass"]
+            text = f"{kinds.count('pass')} of {len(rows)} rows pass, {kinds.count('fail')} fail"
+            yield "`verify --gpu`", result["tree"], "; ".join([text, *other])
 
 
 def faults(found: list[Comparison]) -> Iterator[str]:
@@ -249,8 +278,46 @@ def faults(found: list[Comparison]) -> Iterator[str]:
 def failures(results: list[Result]) -> Iterator[str]:
     rows = [(r["name"], r["error"]) for r in results if "error" in r]
     if rows:
-        yield "## What could not be run\n"
+        yield "## What failed\n"
+        yield "By release, case, side and run; `before` is vLLM as released.\n"
         yield from table(("what", "its last line"), rows)
+
+
+def gaps(results: list[Result]) -> Iterator[str]:
+    """What the driver means to run and did not: a line for the same sides of the same thing."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for left in not_run(results):
+        found.setdefault((left.what, left.sides), []).append(left.tree)
+    if found:
+        yield "## Not run\n"
+        yield (
+            "Planned and without a result on these sides: the machine's time was up before they "
+            "were begun or while their servers started, or it had too few GPUs. No claim is made "
+            "of them.\n"
+        )
+        yield from table(
+            ("what", "side", "vLLM"),
+            ((what, ", ".join(sides), ", ".join(trees)) for (what, sides), trees in found.items()),
+        )
+
+
+def before_this(results: list[Result], earlier: list[Result]) -> Iterator[str]:
+    """Counts of earlier commits' rewrites, for what has no result of the present one."""
+    compared = {(one.tree, one.case) for one in comparisons(results)}
+    rows = [one for one in comparisons(earlier) if (one.tree, one.case) not in compared]
+    if not rows:
+        return
+    yield "## With an earlier rewrite\n"
+    yield (
+        "Counts that were taken with earlier commits of this project, whose edits were others "
+        "(slot mapping alone; on two GPUs a warm-up with one launch less), of what has no result "
+        "above. Held in "
+        "[validation/earlier.json](validation/earlier.json); no times, each server ran once.\n"
+    )
+    yield from machines(earlier)
+    yield from grid(rows, lambda one: one.tree, lambda one: change(one, SLOTS, ONE))
+    done = {result["name"] for result in results}
+    yield from beside_rows([r for r in earlier if r["name"] not in done])
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:

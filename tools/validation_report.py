@@ -2,7 +2,7 @@
 
 python tools/validation_report.py                       # write both
 python tools/validation_report.py --check               # exit 1 when they are not up to date
-python tools/validation_report.py --add OUT/*.jsonl     # take in new results first
+python tools/validation_report.py --add OUT/*.jsonl OUT/verify-*.json   # take in new results first
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from validation_chart import Bars, chart
 from validation_page import TIMED, page, verdict
-from validation_results import BEFORE, ROOT, Result, comparisons, load, merged
+from validation_results import BEFORE, ROOT, Result, added, comparisons, load, merged
 
 DOCS = ROOT / "docs"
 
@@ -41,12 +41,12 @@ def main() -> int:
     kept = DOCS / "validation" / "results.json"
     results = load(kept)
     if args.add:
-        new = [json.loads(line) for path in args.add for line in path.read_text().splitlines()]
-        results = merged(results, new)
+        results = merged(results, added(args.add))
         kept.parent.mkdir(parents=True, exist_ok=True)
         text = ",\n".join(json.dumps(result, sort_keys=True) for result in results)
         kept.write_text(f"[\n{text}\n]\n")
-    made = {DOCS / "validation.md": page(results)}
+    earlier = load(kept.with_name("earlier.json"))
+    made = {DOCS / "validation.md": page(results, earlier)}
     if found := bars(results):
         made[DOCS / "validation.svg"] = chart(found)
     if not args.check:

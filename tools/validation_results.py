@@ -6,6 +6,7 @@ this module says; it decides nothing about their looks.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import statistics
 import sys
@@ -17,8 +18,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks" / "gpu"))
 
+import drive  # noqa: E402
 import runs  # noqa: E402
-from cases import BEFORE, BOTH, BY_NAME, ONE, SIDES  # noqa: E402
+from cases import BEFORE, BOTH, BY_NAME, CASES, ONE, SIDES  # noqa: E402
+from forks import FORKS  # noqa: E402
+from server import ENDED, NOT_UP  # noqa: E402
 
 Result = dict[str, Any]
 KEPT_LOG = 300
@@ -29,14 +33,39 @@ def load(path: Path) -> list[Result]:
     return json.loads(path.read_text()) if path.exists() else []
 
 
+def added(paths: Iterable[Path]) -> list[Result]:
+    """New results: of files of one a line, and of `verify --gpu --json`, measured beside them."""
+    found: list[Result] = []
+    for path in sorted(paths, key=lambda path: path.suffix == ".json"):
+        if path.suffix == ".json":
+            told = json.loads(path.read_text())
+            tree = told["tree"]["version"]
+            found.append({"kind": "verify", "name": f"{tree}/verify", "tree": tree,
+                          "verify": told, "about": found[0]["about"]})  # fmt: skip
+        else:
+            found += map(json.loads, path.read_text().splitlines())
+    return found
+
+
 def merged(kept: Iterable[Result], new: Iterable[Result]) -> list[Result]:
-    """One result of each name: a new one, unless it failed or was not timed where the old was."""
+    """One result of each name: a new one, unless it failed or was not timed where the old was.
+
+    What was cut off for want of time says nothing about vLLM or the rewrite, and is left out.
+    """
     found = {result["name"]: result for result in kept}
     for result in new:
         old = found.get(result["name"])
-        if old is None or worth(result) >= worth(old):
+        if not is_cut_off(result) and (old is None or worth(result) >= worth(old)):
             found[result["name"]] = shortened(result)
     return [found[name] for name in sorted(found)]
+
+
+def is_cut_off(result: Result) -> bool:
+    """Whether it failed by the limit alone: a log that ends in the middle, without an error."""
+    error = str(result.get("error", ""))
+    if not error or error.startswith(ENDED):
+        return False
+    return error.startswith((NOT_UP, "did not end")) or "Error" not in error
 
 
 def worth(result: Result) -> int:
@@ -44,12 +73,29 @@ def worth(result: Result) -> int:
 
 
 def shortened(result: Result) -> Result:
-    """A failure's last line, not its log, which names the machine's folders; no embeddings."""
+    """What the page needs.
+
+    Of a failure its last line, not the log, which names the machine's folders; of an embedding its
+    hash; of the tool's proofs their verdicts, without times taken while servers were starting.
+    """
     told = dict(result)
     if "error" in told:
         lines = [line for line in str(told["error"]).strip().splitlines() if line.strip()]
         told["error"] = lines[-1][-KEPT_LOG:] if lines else "no message"
+    if "requests" in told:
+        told["requests"] = [hashed(request) for request in told["requests"]]
+    if "verify" in told:
+        rows = told["verify"]["proofs"]
+        kept = [{key: row[key] for key in ("recipe", "proof", "status")} for row in rows]
+        told["verify"] = {"proofs": kept}
     return told
+
+
+def hashed(request: Result) -> Result:
+    answer = request.get("answer")
+    if not isinstance(answer, str) or answer.startswith("sha256:"):
+        return request
+    return request | {"answer": f"sha256:{hashlib.sha256(answer.encode()).hexdigest()}"}
 
 
 @dataclass(frozen=True)
@@ -101,6 +147,10 @@ class Comparison:
     def others_named(self, side: str) -> list[str]:
         return sorted({name for r in self.sides[side] for name in runs.others_named(r)})
 
+    def is_as_released(self, side: str) -> bool:
+        hashes = {r["tree_sha256"] for r in self.sides[BEFORE]}
+        return any(r["tree_sha256"] in hashes for r in self.sides[side])
+
     def first_request(self, side: str) -> Spread | None:
         """The first request's time, where enough runs were timed."""
         times = [r["requests"][0]["ms"] for r in self.sides.get(side, ()) if r["timed"]]
@@ -118,11 +168,13 @@ class Comparison:
                 found.append(f"{side}: {bad} of {len(codes)} requests were not answered")
             if any(runs.differing(self.sides[BEFORE][0], r) for r in results):
                 found.append(f"{side}: answers differ")
+            if side != BEFORE and self.is_as_released(side):
+                found.append(f"{side}: the tree is not rewritten")
         return found
 
 
-def comparisons(results: Iterable[Result]) -> list[Comparison]:
-    """Every case of every tree that was served before the rewrite and after it."""
+def comparisons(results: Iterable[Result], fewest: int = 2) -> list[Comparison]:
+    """Every case of every tree that was served as released, and with it on `fewest` sides."""
     found: dict[tuple[str, str], dict[str, list[Result]]] = {}
     for result in results:
         if result.get("kind") == "serve" and "error" not in result:
@@ -131,8 +183,56 @@ def comparisons(results: Iterable[Result]) -> list[Comparison]:
     return [
         Comparison(tree, case, {side: sides[side] for side in SIDES if side in sides})
         for (tree, case), sides in sorted(found.items(), key=lambda item: place(*item[0]))
-        if BEFORE in sides and len(sides) > 1
+        if BEFORE in sides and len(sides) >= fewest
     ]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the driver means to run in a tree, and on which sides."""
+
+    what: str
+    tree: str
+    sides: tuple[str, ...]
+
+
+def planned() -> list[Planned]:
+    """Everything of the driver's stages for the releases that bundle.py brings."""
+    found: list[Planned] = []
+    for case in CASES:
+        sides = case.sides(SIDES)
+        if case.name in ("dense", "default-backend"):
+            trees: Iterable[str] = drive.RELEASES
+        elif drive.pace_of(case) == drive.SLOW and "v2" not in case.name and case.gpus == 1:
+            trees = drive.ZEROING
+        else:
+            trees = drive.EVERY_CASE
+        found += [Planned(case.name, tree, sides) for tree in sorted(trees)]
+        if case.name in drive.FORK_CASES:
+            found += [Planned(case.name, tree, sides) for tree in sorted(FORKS)]
+    for tree in drive.RELEASES:
+        found.append(Planned("vLLM's own tests", tree, (BEFORE, BOTH)))
+    for model in drive.LIVE_MODELS:
+        for tree in sorted(drive.EVERY_CASE):
+            found.append(Planned(f"live batch, {model}", tree, (BEFORE, BOTH)))
+    return found
+
+
+def not_run(results: Iterable[Result]) -> list[Planned]:
+    """What was planned and has no result, with the sides that lack one."""
+    done = {(what(r), r["tree"], r["side"]) for r in results if "error" not in r and "side" in r}
+    left = [
+        Planned(p.what, p.tree, tuple(s for s in p.sides if (p.what, p.tree, s) not in done))
+        for p in planned()
+    ]
+    return [p for p in left if p.sides]
+
+
+def what(result: Result) -> str:
+    """Of which planned thing it is a result."""
+    if result["kind"] == "tests":
+        return "vLLM's own tests"
+    return f"live batch, {result['model']}" if result["kind"] == "live" else str(result["case"])
 
 
 def place(tree: str, case: str) -> tuple[int, str]:

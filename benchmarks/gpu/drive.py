@@ -36,6 +36,7 @@ DEFAULT_FIRST = ("0.23.0", "0.26.0", "0.21.0", "0.24.0")
 LATER = ("0.27.1", "0.28.0")
 LATER_CASES = ("dense", "pooling", "block-size-32")
 FORK_CASES = ("dense", "hybrid", "pooling", "eager")
+LIVE_MODELS = ("dense", "falcon-h1")
 PROVED = ("0.21.0", "0.26.0")
 PAIRS = 3
 
@@ -153,7 +154,7 @@ def beside(root: Root, machine: Machine, limit: Callable[[], float]) -> dict[str
             found[f"{label}/tests/{tree.side}"] = lambda _, t=tree: suites.own_tests(
                 t, machine.work, machine.models, limit()
             )
-            for model in ("dense", "falcon-h1") if label in EVERY_CASE else ():
+            for model in LIVE_MODELS if label in EVERY_CASE else ():
                 found[f"{label}/live-{model}/{tree.side}"] = lambda _, t=tree, m=model: (
                     suites.live_batch(t, m, machine.work, machine.models, limit())
                 )

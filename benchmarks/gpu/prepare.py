@@ -23,7 +23,7 @@ import forks
 import trees
 from cases import BEFORE, SIDES
 
-FAILED = "FAILED"
+FAILED, SERVED = "FAILED", "served.json"
 IMPORTS = """
 import importlib, sys
 package = importlib.import_module(sys.argv[1])
@@ -43,10 +43,12 @@ def make_side(root: Path, tree: Path, side: str) -> str:
     target = tree if side == BEFORE else root / "sides" / tree.name / side
     if side != BEFORE:
         trees.copy(tree, target)
+        # The copy of the tree's own, were it left, would say that this side is made.
+        (target / SERVED).unlink(missing_ok=True)
         trees.rewrite(target, side, root / "site")
     package = package_of(target)
     told = {"package": package, "sha256": trees.digest(target / package)}
-    (target / "served.json").write_text(json.dumps(told))
+    (target / SERVED).write_text(json.dumps(told))
     compile_all(target / package)
     return f"{target.parent.name}/{target.name}: {told['sha256'][:12]}"
 

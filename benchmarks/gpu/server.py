@@ -36,7 +36,7 @@ MONITOR = re.compile(
     r"^(?:\((?P<process>[^)]*)\) )?.*?"
     r"(?:JIT compilation|autotun\w+) during inference: (?P<kernel>\w+(?:\.\w+)*)"
 )
-NOT_UP = "not up"
+NOT_UP, ENDED = "not up", "ended with"
 ACTIVATED = "JIT monitor activated"
 # No NVLink multicast, whatever a release would choose: see cases.PLAIN_NCCL.
 PLAIN_NCCL = {
@@ -284,7 +284,7 @@ class Server:
     def why_not_up(self) -> str:
         code = self.process.poll()
         if code is not None:
-            return f"ended with {code}"
+            return f"{ENDED} {code}"
         return f"{NOT_UP} in {time.monotonic() - self.started:.0f} s"
 
     def stop(self) -> None:

@@ -25,7 +25,8 @@ from runs import Job, Machine, Result, run_one
 from server import Served
 
 NEEDED = ("torch", "triton", "transformers", "libcst")
-START_LIMIT_S = 240.0
+# Hybrid servers beside 15 others need more than 250 s.
+START_LIMIT_S = 400.0
 BESIDE_LIMIT_S = 400.0
 # What one tiny server takes, at most.
 SERVER_GIB = 4

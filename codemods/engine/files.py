@@ -71,7 +71,7 @@ class Disk:
                 raise UnreadableFile(name, "a link that leads out of the tree")
             data = read_file(path)
         except (FileNotFoundError, NotADirectoryError):
-            if path.is_symlink():
+            if os.path.islink(path):
                 raise UnreadableFile(name, "a link that leads nowhere") from None
             return None
         except RuntimeError:  # Path.resolve on a circle of links, before Python 3.13

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
+from codemods.engine.hunks import moved_line
+
 
 class Status(str, Enum):
     """What became of one edit."""
@@ -87,6 +89,12 @@ class Outcome:
     detail: str
     file: str | None = None
     line: int | None = None
+
+    def moved(self, before: bytes, after: bytes) -> Outcome:
+        """The outcome once its file is changed further; a refusal stays where the disk has it."""
+        if self.line is None or self.status is Status.REFUSED:
+            return self
+        return replace(self, line=moved_line(self.line, before, after))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from codemods.engine.checkout import Checkout
-from codemods.engine.hunks import moved_line
 from codemods.engine.plan import (
-    FileChange,
     Outcome,
     Plan,
     Reason,
@@ -110,11 +108,9 @@ def _on_final_lines(plans: list[RecipePlan]) -> Iterable[RecipePlan]:
     for index, plan in enumerate(plans):
         later = merged(change for one in plans[index + 1 :] for change in one.changes)
         moved = {change.path: change for change in later}
-        outcomes = tuple(_moved(one, moved.get(one.file or "")) for one in plan.outcomes)
+        outcomes = tuple(
+            one.moved(change.before, change.after) if change else one
+            for one in plan.outcomes
+            for change in (moved.get(one.file or ""),)
+        )
         yield replace(plan, outcomes=outcomes)
-
-
-def _moved(outcome: Outcome, change: FileChange | None) -> Outcome:
-    if change is None or outcome.line is None:
-        return outcome
-    return replace(outcome, line=moved_line(outcome.line, change.before, change.after))

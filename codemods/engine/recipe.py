@@ -93,7 +93,10 @@ class Run:
             self._outcomes[outcome.edit] = outcome
 
     def take(self, edited: Edited, file: SourceFile | None) -> None:
-        """Keep an edit's outcome and, where it is wanted, the bytes that it makes of the file."""
+        """Keep an edit's outcome and, where it is wanted, the bytes that it makes of the file.
+
+        `file` is as `sources` has it now: a later edit of it starts from this one's result.
+        """
         if file is None or edited.module is None or edited.outcome.edit not in self.wanted:
             self.add(edited.outcome)
             return
@@ -102,9 +105,19 @@ class Run:
             raise Refusal(
                 Reason.UNPARSABLE, "parsing it would change white space outside the edit", file.name
             )
-        self._after[file.name] = (file.data, after)
+        self._move_outcomes(file.name, file.data, after)
+        before, now = self._after.get(file.name, (file.data, file.data))
+        assert now == file.data, f"{file.name} was read before an earlier edit of it"
+        self._after[file.name] = (before, after)
         self._edited.setdefault(file.name, []).append(edited.outcome.edit)
         self.add(edited.outcome_on_its_line(file.data, after))
+        self.sources.put(SourceFile.made(file.name, after, edited.module))
+
+    def _move_outcomes(self, name: str, before: bytes, after: bytes) -> None:
+        """Earlier edits of the file point at lines that a later one may move."""
+        for edit, outcome in self._outcomes.items():
+            if outcome.file == name:
+                self._outcomes[edit] = outcome.moved(before, after)
 
     def sources_after(self) -> Sources:
         """The tree as the edits so far leave it."""

@@ -63,6 +63,13 @@ class SourceFile:
     name: str
     data: bytes
 
+    @classmethod
+    def made(cls, name: str, data: bytes, module: cst.Module) -> SourceFile:
+        """A file whose module is known already, so that it is not parsed."""
+        file = cls(name, data)
+        file.__dict__["module"] = module
+        return file
+
     @cached_property
     def module(self) -> cst.Module:
         _ = self.tree  # refuses what is nested too deeply for LibCST's parser
@@ -110,11 +117,17 @@ class Sources:
             self._known[name] = None if data is None else SourceFile(name, data)
         return self._known[name]
 
+    def put(self, file: SourceFile) -> None:
+        """From here on the file reads as it is after an edit."""
+        self._known[file.name] = file
+
     def module(self, file: SourceFile, dotted: str) -> SourceFile | None:
         """The package's own file behind a module's name, relative to `file` when it has dots."""
         stem = self._stem(file, dotted)
         if stem is None:
             return None
+        if not stem:
+            return self.read("__init__.py")
         return self.read(f"{stem}.py") or self.read(f"{stem}/__init__.py")
 
     def _stem(self, file: SourceFile, dotted: str) -> str | None:
@@ -125,7 +138,15 @@ class Sources:
             parts = file.name.removeprefix(f"{package}/" if package else "").split("/")[:-level]
             rest = dotted.lstrip(".")
             return "/".join([*parts, *filter(None, rest.split("."))])
-        first, _, rest = dotted.partition(".")
-        if first != self.checkout.package_name or not rest:
-            return None
-        return rest.replace(".", "/")
+        parts = dotted.split(".")
+        for above, part in enumerate(parts):
+            if part == self.checkout.package_name and self._is_below(parts[:above]):
+                return "/".join(parts[above + 1 :])
+        return None
+
+    def _is_below(self, packages: list[str]) -> bool:
+        """Whether the package stands in folders of these names: it may be part of a bigger one."""
+        if not packages:
+            return True
+        folder = (self.checkout.root.resolve() / self.checkout.package).parent
+        return list(folder.parts[-len(packages) :]) == packages

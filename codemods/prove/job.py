@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from codemods.prove.proof import Proof, ProofStatus, failed, skipped
@@ -82,7 +83,7 @@ def serve(name: str, prove: Callable[[str], Proof]) -> None:
         row = skipped(name, str(reason))
     except Exception as error:
         traceback.print_exc()
-        row = failed(name, f"the tree's code raised {_described(error)}")
+        row = failed(name, _described(error))
     answer = {**asdict(row), "name": question.row, "token": question.token}
     with os.fdopen(answering, "w", encoding="utf-8") as pipe:
         json.dump(answer, pipe)
@@ -132,8 +133,21 @@ def _is_figure(value: Any) -> bool:
 
 
 def _described(error: Exception) -> str:
-    """An error in one line, with the last place in the code that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-    message = " ".join(str(error).split())
-    return f"{type(error).__name__}{where}: {message[:300]}"
+    """An error in one line, with the last place in the tree's code that it came through."""
+    places = [
+        f"{path}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if (path := _in_the_tree(frame.filename)) is not None
+    ]
+    message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    if places:
+        return f"the tree's code raised at {places[-1]}: {message}"
+    return f"the tree's code cannot be used as this proof does: {message}"
+
+
+def _in_the_tree(file: str) -> str | None:
+    """The tree's name for a copy of its file, which lies under its side's label."""
+    folder = os.environ.get("TMPDIR", "")
+    if not folder or not file.startswith(f"{folder}{os.sep}"):
+        return None
+    return Path(file).relative_to(folder).as_posix().partition("/")[2] or None

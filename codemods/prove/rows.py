@@ -1,7 +1,7 @@
 """Proofs that a rewrite is right, a row each.
 
-`syntax`, `lint` and `mypy` are of every plan; the rest are the recipes' own. Some run code of the
-tree, in a process of its own with a time limit (`runner`).
+`syntax`, `imports`, `lint` and `mypy` are of every plan; the rest are the recipes' own. Some run
+code of the tree, in a process of its own with a time limit (`runner`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Verdict
-from codemods.prove import lint, mypy, syntax
+from codemods.prove import imports, lint, mypy, syntax
 from codemods.prove.proof import Options, Proof, Row
 from codemods.prove.subject import Subject
 
 OF_EVERY_PLAN = (
     Row("syntax", syntax.prove),
+    Row("imports", imports.prove),
     Row("lint", lint.prove),
     Row("mypy", mypy.prove, asked_by="mypy"),
 )

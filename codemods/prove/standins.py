@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,12 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location, spec_from_loader
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from codemods.prove.job import CannotRunError
+from codemods.prove.unknown import Choices
 
 THE_REAL_THING = frozenset({"triton", "tl"})
 
@@ -121,6 +124,7 @@ def known_names(parallelism: Parallelism, pad_slot_id: int, buffer: object) -> d
         "get_dcp_group": parallelism.get_dcp_group,
         "get_pcp_group": parallelism.get_pcp_group,
         "get_total_cp_world_size": parallelism.get_total_cp_world_size,
+        "current_platform": Platform(),
         "init_logger": StandIn,
         "logger": StandIn,
     }
@@ -185,6 +189,8 @@ class _StandInModule(ModuleType):
             raise AttributeError(name)
         if name not in THE_REAL_THING:
             finder.taken.add(name)
+        if name not in finder.known and finder.choices is not None:
+            return finder.choices.value(name)
         return finder.known.get(name, StandIn)
 
 
@@ -194,7 +200,8 @@ class StandInFinder(MetaPathFinder, Loader):
 
     `own` maps dotted names to files. `spare` are first parts of names that the modules under proof
     import and that may be missing here; they are only stood in for when nothing else finds them.
-    `taken` collects what they took of all this, by name.
+    `taken` collects what they took of all this, by name. While `choices` is set, a name without a
+    value is an unknown value in place of a stand-in.
     """
 
     package: str
@@ -202,6 +209,7 @@ class StandInFinder(MetaPathFinder, Loader):
     known: dict[str, object]
     spare: frozenset[str] = frozenset()
     taken: set[str] = field(default_factory=set)
+    choices: Choices | None = None
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -224,6 +232,28 @@ class StandInFinder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         return None
+
+
+@contextmanager
+def asking(finder: StandInFinder, module: ModuleType, choices: Choices) -> Iterator[None]:
+    """Run code of `module` so that what it asks about an engine is asked of `choices`."""
+    platform = finder.known.get("current_platform")
+    names = {name for name, value in vars(module).items() if value is StandIn}
+    unknown = {name: choices.value(name) for name in names}
+    folder = os.path.commonpath([str(path.parent) for path in finder.own.values()])
+    finder.choices = choices
+    if isinstance(platform, Platform):
+        platform.choices = choices
+    try:
+        with (
+            patch.dict(vars(module), unknown),
+            patch.object(os, "environ", AskedEnvironment(choices, folder, os.environ)),
+        ):
+            yield
+    finally:
+        finder.choices = None
+        if isinstance(platform, Platform):
+            platform.choices = None
 
 
 @contextmanager
@@ -250,16 +280,95 @@ def imported(name: str) -> ModuleType:
         raise CannotRunError(f"{name} does not import here: {error}") from error
 
 
-class NotOnRunnerError(CannotRunError, AttributeError):
-    """Still an AttributeError, so that a warm-up may ask whether the runner has something."""
-
-
 class RunnerStandIn(SimpleNamespace):
-    """The model runner as a warm-up sees it: it has what the proof gives it, and nothing else."""
+    """An object of the runner's: it has what the proof gives it, and nothing else."""
+
+
+class Runner:
+    """The model runner, or its batch, as a warm-up sees it: what the proof gives it, and more.
+
+    An attribute that the tree's class defines and the proof has no value for is an unknown value.
+    One that the class does not define is not there; `names` is None where that cannot be told.
+    """
+
+    def __init__(
+        self, path: str, choices: Choices, names: frozenset[str] | None, **held: object
+    ) -> None:
+        self.__dict__.update(held)
+        self.__dict__["_stand_in"] = (path, choices, names)
+
+    def __getattr__(self, name: str) -> Any:
+        path, choices, names = self.__dict__["_stand_in"]
+        if name.startswith("__") or (names is not None and name not in names):
+            raise AttributeError(f"the tree gives {path} no attribute `{name}`")
+        return choices.value(f"{path}.{name}")
+
+
+class Platform:
+    """vLLM's current_platform on an engine with a GPU; `kind` is "cuda" or "hip"."""
+
+    def __init__(self) -> None:
+        self.kind = "cuda"
+        self.choices: Choices | None = None
+        self.device_type = "cuda"
+
+    def is_cuda(self) -> bool:
+        return self.kind == "cuda"
+
+    def is_rocm(self) -> bool:
+        return self.kind == "hip"
+
+    def is_cuda_alike(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotOnRunnerError(
-            f"the warm-up asks the model runner for `{name}`, which nothing here stands in for"
-        )
+        if name.startswith("is_"):
+            return lambda: False
+        return StandIn if self.choices is None else self.choices.value(f"current_platform.{name}")
+
+
+class AskedEnvironment(dict[str, str]):
+    """The environment while the tree's code runs: whether it has a variable is asked of `choices`.
+
+    Only what files under `folder` ask is answered so. Writing goes to the process's environment.
+    """
+
+    def __init__(self, choices: Choices, folder: str, real: Any) -> None:
+        super().__init__(real)
+        self._choices, self._folder, self._real = choices, folder, real
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if not self._asked_by_the_tree():
+            return self._real.get(name, default)
+        if self._choices.answer(f"the environment variable {name} is set"):
+            return self._choices.value(f"os.environ[{name!r}]")
+        return default
+
+    def __getitem__(self, name: str) -> Any:
+        if not self._asked_by_the_tree():
+            return self._real[name]
+        value = self.get(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        if not self._asked_by_the_tree():
+            return name in self._real
+        return self._choices.answer(f"the environment variable {name} is set")
+
+    def __setitem__(self, name: str, value: str) -> None:
+        self._real[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._real[name]
+
+    def _asked_by_the_tree(self) -> bool:
+        frame: FrameType | None = sys._getframe(1)
+        for _ in range(3):
+            if frame is not None and frame.f_code.co_filename.startswith(self._folder):
+                return True
+            frame = frame.f_back if frame is not None else None
+        return False

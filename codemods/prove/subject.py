@@ -9,6 +9,7 @@ import ast
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from codemods.engine.checkout import Checkout, UnreadableFile
@@ -40,7 +41,7 @@ class Side:
 
     def copy(self, relative: str, folder: Path) -> str:
         """Copy a file of the package into `folder`, under the side's label; where it is then."""
-        path = folder / self.label / relative
+        path = folder / self.label / self.name(relative)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.read(relative) or b"")
         return str(path)
@@ -81,8 +82,12 @@ class Subject:
         return self.recipe is not None and self.recipe.in_force(name)
 
 
+@lru_cache(maxsize=32)
 def parse(source: bytes) -> ast.Module | None:
-    """A syntax tree from bytes, honouring a BOM and a coding line; None when it does not parse."""
+    """A syntax tree from bytes, honouring a BOM and a coding line; None when it does not parse.
+
+    Every proof asks for the same few files, and nothing changes what it gets.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

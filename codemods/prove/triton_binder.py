@@ -13,7 +13,7 @@ import re
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -47,6 +47,15 @@ class Binary:
     registers: int | None
 
 
+def tensors_of(launch: Launch) -> Iterator[tuple[str, Any]]:
+    """The tensors that a launch passes, by the kernel's names for them."""
+    import torch
+
+    names = [parameter.name for parameter in launch.kernel.params]
+    given = [*zip(names, launch.args, strict=False), *launch.kwargs.items()]
+    return ((name, value) for name, value in given if isinstance(value, torch.Tensor))
+
+
 @contextmanager
 def intercepted(on_launch: Callable[[Launch], object]) -> Iterator[None]:
     """Hand every launch of a compiled kernel to `on_launch` in its place."""
@@ -55,8 +64,11 @@ def intercepted(on_launch: Callable[[Launch], object]) -> Iterator[None]:
 
 
 @contextmanager
-def observed(before_launch: Callable[[Launch], object]) -> Iterator[None]:
-    """Show every launch to `before_launch`, which may raise, then run it.
+def observed(
+    before_launch: Callable[[Launch], object],
+    around: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[None]:
+    """Show every launch to `before_launch`, which may raise, then run it inside `around`.
 
     Under the interpreter or on a GPU, whichever the process runs kernels on.
     """
@@ -64,7 +76,8 @@ def observed(before_launch: Callable[[Launch], object]) -> Iterator[None]:
     def both(run: Callable[..., object]) -> Callable[[Launch], object]:
         def launch(this: Launch) -> object:
             before_launch(this)
-            return run(this.kernel, *this.args, grid=this.grid, warmup=False, **this.kwargs)
+            with around():
+                return run(this.kernel, *this.args, grid=this.grid, warmup=False, **this.kwargs)
 
         return launch
 

@@ -90,6 +90,8 @@ def compiles(data: bytes) -> bool:
 def _refuse_oversize(data: bytes) -> None:
     if len(data) > MAX_BYTES:
         raise UnparsableSource(f"it is larger than {MAX_BYTES >> 10} KiB")
+    if b"\0" in data:
+        raise UnparsableSource("it holds a NUL byte")  # LibCST takes it, Python never does
     longest = max(map(len, data.splitlines()), default=0)
     if longest > MAX_LINE:
         raise UnparsableSource(f"a line is longer than {MAX_LINE} bytes")

@@ -68,14 +68,14 @@ def test_three_pairs_become_medians_with_their_spread(
 ) -> None:
     text = add(docs, monkeypatch, *pairs((1000, 400), (1100, 380), (1050, 500)))
     row = "| Triton | 0.23.0 | 3 → 0, **named** → silent | 1050 (1000 to 1100) | 400 (380 to 500) |"
-    assert f"{row} 650 ms less |" in text
+    assert f"{row} 650 ms less | none |" in text
     assert "`abcdef012345`" in text
     assert "answers are equal token by token" in text
 
 
 def test_two_pairs_are_no_times(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = add(docs, monkeypatch, *pairs((1000, 400), (1100, 380)))
-    assert "| 3 → 0, **named** → silent | not timed | not timed |  |" in text
+    assert "| 3 → 0, **named** → silent | not timed | not timed |  | none |" in text
     assert not (docs / "validation.svg").exists()
 
 
@@ -118,8 +118,17 @@ def test_a_hybrid_shows_both_kernels_side_by_side(
         served("both", 1100, case="hybrid", timed=False, kernels=set()),
     ]
     text = add(docs, monkeypatch, *results)
-    cells = "3 → 0 → 0, named: before | 3 → 3 → 0, named: before, slot-mapping | not timed"
-    assert f"| hybrid | 0.23.0 | {cells} |" in text
+    cells = "0+3 → 0+0 → 0+0, named: before | 0+3 → 0+3 → 0+0, named: before, slot-mapping"
+    assert f"| hybrid | 0.23.0 | {cells} | none |" in text
+
+
+def test_a_hybrid_served_as_released_alone_makes_no_claim_of_the_rewrite(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = add(docs, monkeypatch, served("before", 9, case="hybrid", kernels={KERNEL, ZERO}))
+    cell = "0+3 → not run → not run, named: before"
+    assert f"| hybrid | 0.23.0 | {cell} | {cell} | not run |" in text
+    assert "| hybrid | slot-mapping, both | 0.23.0 |" in text
 
 
 def test_an_answer_that_differs_is_said(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +143,88 @@ def test_a_failure_is_named_by_its_last_line(docs: Path, monkeypatch: pytest.Mon
     bad = served("slot-mapping", 1) | {"error": "Traceback\n  File x\nOutOfMemoryError: no room"}
     text = add(docs, monkeypatch, served("before", 9), bad)
     assert "| 0.23.0/dense/slot-mapping/1 | OutOfMemoryError: no room |" in text
+
+
+def test_a_server_that_ended_by_itself_is_a_failure_whatever_its_log_says(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = served("slot-mapping", 1) | {"error": "ended with -9:\nLoading weights"}
+    text = add(docs, monkeypatch, served("before", 9), bad)
+    assert "| 0.23.0/dense/slot-mapping/1 | Loading weights |" in text
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["not up in 260 s:\nCapturing CUDA graphs", "did not end in 98 s: ....", "Loading weights"],
+)
+def test_what_was_cut_off_is_not_run_and_no_failure(
+    docs: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    cut = served("slot-mapping", 1, case="ngram") | {"error": error}
+    text = add(docs, monkeypatch, served("before", 9, case="ngram"), cut)
+    assert "## What failed" not in text
+    assert "| 3 → not run, **named** |" in text
+    assert "| ngram | slot-mapping | 0.23.0 |" in text
+    assert len(json.loads((docs / "validation" / "results.json").read_text())) == 1
+
+
+def test_what_was_run_is_not_listed_as_not_run(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [served("before", 9, case="ngram"), served("slot-mapping", 1, case="ngram")]
+    text = add(docs, monkeypatch, *both)
+    assert "| ngram | before, slot-mapping | 0.26.0 |" in text
+    assert not any(line.startswith("| ngram |") and "0.23.0 |" in line
+                   for line in text.partition("## Not run")[2].splitlines())  # fmt: skip
+
+
+def test_a_side_that_is_the_tree_as_released_is_said(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after = served("slot-mapping", 1) | {"tree_sha256": "before"}
+    text = add(docs, monkeypatch, served("before", 9), after)
+    assert "- 0.23.0, dense: slot-mapping: the tree is not rewritten" in text
+
+
+def test_an_embedding_is_kept_as_its_hash_and_still_compared(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = [served("before", 9, case="pooling"), served("slot-mapping", 9, case="pooling")]
+    for result, answer in zip(results, ("same", "other"), strict=True):
+        result["requests"][0]["answer"] = answer
+    assert "pooling: slot-mapping: answers differ" in add(docs, monkeypatch, *results)
+    kept = (docs / "validation" / "results.json").read_text()
+    assert '"other"' not in kept
+    add(docs, monkeypatch, served("before", 8, run=2))
+    again = json.loads((docs / "validation" / "results.json").read_text())
+    assert [r for r in again if r["case"] == "pooling"] == json.loads(kept)
+
+
+def test_proofs_are_counted_and_their_times_left_out(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"recipe": "slot-mapping", "proof": proof, "status": status, "figures": {"us": 2.5}}
+        for proof, status in (("keys", "pass"), ("gpu-cost", "pass"), ("gpu-state", "fail"))
+    ]
+    told = docs / "verify-0.21.0.json"
+    told.write_text(json.dumps({"tree": {"version": "0.21.0"}, "proofs": rows}))
+    beside = docs / "new.jsonl"
+    beside.write_text(json.dumps(served("before", 9)) + "\n")
+    assert run(monkeypatch, "--add", str(told), str(beside)) == 0
+    row = "| `verify --gpu` | 0.21.0 | 2 of 3 rows pass, 1 fail; gpu-state fail |"
+    assert row in (docs / "validation.md").read_text()
+    assert "2.5" not in (docs / "validation" / "results.json").read_text()
+
+
+def test_an_earlier_rewrites_counts_stand_apart_until_there_are_new_ones(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = [served("before", 9, case="ngram"), served("slot-mapping", 1, case="ngram")]
+    (docs / "validation").mkdir()
+    (docs / "validation" / "earlier.json").write_text(json.dumps(old))
+    first = add(docs, monkeypatch, served("before", 9))
+    assert "| 3 → 0, **named** → silent |" in first.partition("## With an earlier rewrite")[2]
+    assert "| ngram | before, slot-mapping | 0.23.0, 0.26.0 |" in first
+    assert "## With an earlier rewrite" not in add(docs, monkeypatch, *old)
 
 
 @pytest.mark.parametrize("worse", [{"error": "no room"}, {"timed": False}])
@@ -156,6 +247,4 @@ def test_check_tells_stale_from_fresh(docs: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_page_and_the_chart_are_what_the_results_say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not (ROOT / "docs" / "validation" / "results.json").exists():
-        pytest.skip("docs/validation/results.json is not there yet")
     assert run(monkeypatch, "--check") == 0, capsys.readouterr().out

@@ -36,6 +36,8 @@ def run_worker(
     with os.fdopen(reading, encoding="utf-8") as answer:
         text = answer.read()
     os.waitpid(child, 0)
+    if not text:
+        return failed(name, "its process did not answer")
     data = json.loads(text)
     return Proof(data["name"], ProofStatus(data["status"]), data["detail"], data["figures"])
 

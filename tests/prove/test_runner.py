@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from codemods.prove import rows, runner
-from codemods.prove.job import NoAnswerError, Question, proof_from
 from codemods.prove.proof import Options, Proof, ProofStatus
 from tests.recipes.slot_mapping.rewritten import plan, subject
 
@@ -187,16 +185,6 @@ def test_figures_of_another_type_are_no_row(
         return
     assert row.status is ProofStatus.FAIL
     assert "its answer is no row" in row.detail
-
-
-def test_the_answer_has_the_row_that_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    question = Question("token", "keys", "", [])
-    for name, token in (("gpu-cost", "token"), ("keys", "other")):
-        answer = {"name": name, "token": token, "status": "pass", "detail": "", "figures": {}}
-        with pytest.raises(NoAnswerError, match="another question"):
-            proof_from(json.dumps(answer).encode(), question)
 
 
 def alive(marker: str) -> bool:

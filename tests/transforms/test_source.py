@@ -107,6 +107,7 @@ def test_what_an_edit_adds_or_replaces_is_no_loss(before: bytes, after: bytes) -
         (b"x = '\xe9'\n", "encoding"),
         (b"# coding: nonsense\nx = 1\n", "encoding"),
         (b"\x7fELF\x02\x01\x01\x00", ""),
+        (b"x = 'a\0b'\n", "NUL byte"),
         (b"x = 1\n" * (MAX_BYTES // 6 + 1), "larger than 1024 KiB"),
         (b"x = '" + b"a" * MAX_LINE + b"'\n", f"longer than {MAX_LINE} bytes"),
         (b"(" * 5000 + b")" * 5000, "nested too deeply"),

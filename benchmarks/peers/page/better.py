@@ -58,8 +58,8 @@ def better_time(part: Data | None) -> Iterator[str]:
     for row in rows if ours else ():
         if row["what"].startswith((OURS, "bare")):
             continue
-        quicker, smaller = ours["ms"] / row["ms"], ours["mib"] / row["mib"]
-        told = [f"{quicker:.0f} times as fast"] if quicker >= 1.5 else []
-        told += [f"with {1 / smaller:.0%} of the memory"] if smaller > 1 else []
+        faster, memory = ours["ms"] / row["ms"], row["mib"] / ours["mib"]
+        told = [f"is {faster:.0f} times as fast"] if faster >= 1.5 else []
+        told += [f"uses {memory:.0%} of the memory"] if memory < 1 else []
         if told:
-            yield f"{row['what']} is {' and '.join(told)} as this tool's apply, on one release."
+            yield f"{row['what']}: against this tool's apply on one release, {' and '.join(told)}."

@@ -53,7 +53,7 @@ def time(part: Data) -> Iterator[str]:
     for group in dict.fromkeys(row["group"] for row in part["rows"]):
         rows = [row for row in part["rows"] if row["group"] == group]
         files = f" ({rows[0]['files']:,} files)" if "files" in rows[0] else ""
-        yield f"### {group.capitalize()}{files}\n"
+        yield f"### {group.capitalize()}{files}, {rows[0]['runs']} runs\n"
         first = rows[0]
         yield table(
             ["", "ms", "quickest to slowest", f"against {first['what']}", "processor, ms", "MiB"],

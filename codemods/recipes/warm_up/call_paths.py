@@ -58,11 +58,15 @@ class CallSite:
 
 @dataclass
 class Calls:
-    """The worker's calls of the warm-up, and everything that is wrong with them."""
+    """The worker's calls of the warm-up, and everything that is wrong with them.
+
+    `early_returns` are lines that return on a path that has not come to the V1/V2 branch.
+    """
 
     sites: list[CallSite] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     has_monitor: bool = False
+    early_returns: list[int] = field(default_factory=list)
     figures: dict[str, set[int]] = field(default_factory=dict)
 
     @property
@@ -157,7 +161,8 @@ class _Walk:
             self._on_call,
             self._on_return,
             _is_branch,
-            frozenset(_flag_aliases(function)),
+            frozenset(_names_holding(function, mentions_flag_directly)),
+            frozenset(_names_holding(function, _negates_flag)),
             on_statement=self._on_statement,
         )
 
@@ -270,7 +275,7 @@ class _Walk:
         self._count("monitor_calls", line)
         if any(map(self._lacks_warmup, paths)):
             self._complain(
-                f"line {line} {does} on a path without the warm-up behind the branch", line
+                f"line {line} {does} on a path without the warm-up behind the V1/V2 branch", line
             )
         return frozenset(replace(path, watched=True) for path in paths)
 
@@ -305,9 +310,16 @@ class _Walk:
             self._complain(
                 f"line {line} warms the V1 runner's kernel up for the V2 runner {which}", line
             )
-        # A call before the branch, which cannot know the runner, does no harm and proves nothing.
+        # A call before the branch that does not know the runner proves nothing.
         return frozenset(
-            replace(path, warmed=path.warmed or path.branched or not self._has_branch)
+            replace(
+                path,
+                warmed=path.warmed
+                or path.branched
+                or not self._has_branch
+                or path.v2 is False
+                or not self.target.v1_only,
+            )
             for path in paths
         )
 
@@ -381,6 +393,9 @@ class _Walk:
 
     def _on_return(self, line: int, paths: Paths) -> None:
         self._count("returns", line)
+        early = [path for path in paths if not path.branched and self._has_branch]
+        if any(map(self._lacks_warmup, early)):
+            self.calls.early_returns.append(line)
         behind = [path for path in paths if path.branched or not self._has_branch]
         if any(self._lacks_warmup(path) and not path.watched for path in behind):
             self._complain(f"line {line} returns on a path without the warm-up", line)
@@ -400,10 +415,18 @@ def _is_branch(node: ast.stmt) -> bool:
     return any(_called(call) in RUNNER_WARMUPS for call in _calls(node))
 
 
-def _flag_aliases(function: ast.FunctionDef) -> Iterator[str]:
+def _names_holding(function: ast.FunctionDef, asked: Callable[[ast.expr], bool]) -> Iterator[str]:
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and mentions_flag_directly(node.value):
+        if isinstance(node, ast.Assign) and asked(node.value):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def _negates_flag(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.Not)
+        and mentions_flag_directly(node.operand)
+    )
 
 
 def declares_start(node: ast.AST) -> bool:

@@ -41,13 +41,15 @@ class Flow:
     """Follows statements.
 
     `on_call` sees each call with the paths that make it, and `on_return` each end. `aliases` are
-    local names that hold the V2 flag; `is_branch` says which `if` is the V1/V2 one.
+    local names that hold the V2 flag, `negations` those that hold its opposite; `is_branch` says
+    which `if` is the V1/V2 one.
     """
 
     on_call: Callable[[ast.Call, Paths], Paths]
     on_return: Callable[[int, Paths], object]
     is_branch: Callable[[ast.stmt], bool]
     aliases: frozenset[str] = frozenset()
+    negations: frozenset[str] = frozenset()
     on_statement: Callable[[ast.stmt, Paths], Paths] = lambda _, paths: paths
     _returns: list[list[tuple[int, Paths]]] = field(default_factory=list)
     _raised: list[Paths] = field(default_factory=list)
@@ -100,6 +102,8 @@ class Flow:
                 return self._match(node, paths)
             case ast.Return():
                 return self._return(node, paths)
+            case ast.Assert():  # python -O leaves it out
+                return paths | self._children(node, paths)
             case ast.Raise():
                 self._may_raise(self._children(node, paths))
                 return NONE
@@ -222,6 +226,8 @@ class Flow:
         """The paths on which `test` can have come out as `truth`."""
         if (constant := _constant(test)) is not None:
             return paths if constant is truth else NONE
+        if isinstance(test, ast.Name) and test.id in self.negations:
+            truth = not truth
         if self._is_flag(test):
             return frozenset(
                 replace(path, v2=truth) for path in paths if path.v2 is not (not truth)
@@ -244,9 +250,21 @@ class Flow:
         return paths
 
     def _is_flag(self, node: ast.expr) -> bool:
-        return mentions_flag_directly(node) or (
-            isinstance(node, ast.Name) and node.id in self.aliases
+        return (
+            mentions_flag_directly(node)
+            or says_v2(node)
+            or (isinstance(node, ast.Name) and node.id in self.aliases | self.negations)
         )
+
+
+_NEGATIONS = frozenset({"disable", "disabled", "no", "non", "not", "skip", "without"})
+
+
+def says_v2(node: ast.expr) -> bool:
+    """Whether a name or an attribute is one that is true for V2, whatever a fork calls it."""
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    words = set(name.lower().split("_"))
+    return "v2" in words and not words & _NEGATIONS
 
 
 def mentions_flag_directly(node: ast.expr) -> bool:

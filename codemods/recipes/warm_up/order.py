@@ -6,12 +6,10 @@ the same of a call that is there already (`call_paths`).
 
 from __future__ import annotations
 
-import ast
-
 from codemods.engine.checkout import WORKER
 from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.prove.proof import Options, Proof, failed, passed, skipped
-from codemods.prove.subject import Subject
+from codemods.prove.subject import Side, Subject
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.call_paths import Calls, Target, find_calls
 from codemods.recipes.warm_up.method import METHOD, find_method
@@ -25,36 +23,56 @@ def prove(subject: Subject, _: Options, *, function: str, v1_only: bool = True) 
     if not subject.in_force(edit_names.WORKER):
         found = subject.edit(edit_names.WORKER)
         return skipped(NAME, found.detail if found else "the worker edit was left out")
-    sources = Sources(subject.after.checkout)
     try:
-        file = sources.read(WORKER)
-        if file is None or file.tree is None:
-            return skipped(NAME, f"{subject.after.name(WORKER)} does not parse with this Python")
-        runner = model_runner(find_method(file))
-        return _verdict(find_calls(file, Target(function, runner, v1_only, sources)), function)
+        calls = _calls(subject.after, function, v1_only)
+        if calls is None:
+            return failed(NAME, f"no method {METHOD} in {subject.after.name(WORKER)}")
+        before = _calls(subject.before, function, v1_only) if subject.plan.changes else calls
     except Refusal as refusal:
         return failed(NAME, refusal.detail)
+    known = len(before.early_returns) if before is not None else 0
+    return _verdict(calls, function, known, subject.after.name(WORKER))
 
 
-def prove_module(tree: ast.Module, function: str, *, v1_only: bool = True) -> Proof:
-    """The proof on a worker module's syntax tree alone: what its names lead to is not looked at."""
-    file = SourceFile("worker", ast.unparse(tree).encode())
-    return _verdict(find_calls(file, Target(function, v1_only=v1_only)), function)
-
-
-def _verdict(calls: Calls | None, function: str) -> Proof:
+def prove_module(source: bytes, function: str, *, v1_only: bool = True) -> Proof:
+    """The proof on a worker module alone: what its names lead to is not looked at."""
+    file = SourceFile("worker", source)
+    calls = find_calls(file, Target(function, v1_only=v1_only))
     if calls is None:
         return failed(NAME, f"no method {METHOD} in the worker")
+    return _verdict(calls, function, len(calls.early_returns), "worker")
+
+
+def _calls(side: Side, function: str, v1_only: bool) -> Calls | None:
+    sources = Sources(side.checkout)
+    file = sources.read(WORKER)
+    if file is None or file.tree is None:
+        return None
+    runner = model_runner(find_method(file))
+    return find_calls(file, Target(function, runner, v1_only, sources))
+
+
+def _verdict(calls: Calls, function: str, early_before: int, file: str) -> Proof:
+    """The row; `early_before` returns ahead of the branch were there before the rewrite."""
     if not calls.sites:
-        return failed(NAME, f"{METHOD} never calls {function}")
+        return failed(NAME, f"{METHOD} never calls {function} ({file})")
     figures: dict[str, int | float | str] = {
         what: len(lines) for what, lines in calls.figures.items()
     }
-    if calls.problems:
-        return failed(NAME, "; ".join(one.why for one in calls.problems), **figures)
-    end = "the monitor" if calls.has_monitor else "every return (the tree has no monitor)"
+    early = sorted(set(calls.early_returns))
+    complaints = [one.why for one in calls.problems]
+    if len(early) > early_before:
+        complaints += [f"line {line} returns before the warm-up, ahead of it all" for line in early]
+    if complaints:
+        return failed(NAME, f"{file}: {'; '.join(complaints)}", **figures)
+    end = "the JIT monitor is activated" if calls.has_monitor else "the method returns"
+    let_off = (
+        f"; line {', '.join(map(str, early))} of {file} still returns ahead of all runner warm-ups"
+        if early
+        else ""
+    )
     return passed(
         NAME,
-        f"the warm-up comes after the V1/V2 branch and before {end}, on every path",
+        f"every path of the worker's start calls the warm-up before {end}{let_off}",
         **figures,
     )

@@ -116,12 +116,13 @@ def _existing(method: Method, call: Call, calls: Calls, sources: Sources) -> Edi
             detail = f"imports {call.function}, which {site.method} calls"
             outcome = Outcome(edit_names.WORKER, Status.EDIT, Reason.ADDED, detail, worker.name)
             return Edited(outcome, module)
-    problem = calls.problems[0]
+    problem = next((one for one in calls.problems if not one.unimported), calls.problems[0])
+    runner = " for the V1 runner" if call.v1_only else ""
     raise Refusal(
         Reason.NOT_REACHED,
-        f"expected {METHOD} to call {call.function} for the V1 runner on every path, behind the "
-        f"V1/V2 branch and before the JIT monitor; found that {problem.why}; mend the call, or "
-        "take it out and run again",
+        f"expected {METHOD} to call {call.function}{runner} on every path, behind the V1/V2 "
+        f"branch and before the JIT monitor; found that {problem.why}; mend the call, or take it "
+        "out and run again",
         worker.name,
         problem.line,
     )

@@ -51,6 +51,8 @@ def warmup_v1_slot_mapping_kernel(model_runner: Any) -> None:
     finally:
         tables.clear_row(0)
         tables.commit_block_table(1)
+    for group in groups:
+        group.slot_mapping.gpu.zero_()
 '''
 
 

@@ -236,3 +236,33 @@ def test_a_runner_with_its_tables_elsewhere_is_refused(tmp_path: Path) -> None:
     text = BASE.inside[runner].replace(b"block_table", b"block_tables")
     found = statuses(run(tmp_path, BASE.edited(runner, text)))
     assert found[WARM] == (Status.REFUSED, Reason.SIGNATURE_CHANGED)
+
+
+def with_its_kernel_in_the_warm_up_module() -> Tree:
+    tree = fork("16-kernel-imported").tree
+    _, kernels = tree.inside["v1/kernels/slots.py"].split(b"\n\n\n", 1)
+    head, rest = tree.inside[WARMUP].split(b"import torch\n")
+    triton = b"import torch\n\nfrom vllm.triton_utils import tl, triton\n"
+    table = tree.inside[BLOCK_TABLE].replace(b"vllm.v1.kernels.slots", b"vllm.v1.worker.gpu.warmup")
+    return tree.edited(BLOCK_TABLE, table).edited(WARMUP, head + triton + rest + b"\n\n" + kernels)
+
+
+def test_two_edits_that_meet_in_one_file_are_both_made(tmp_path: Path) -> None:
+    result = run(tmp_path / "first", with_its_kernel_in_the_warm_up_module())
+    assert {one.path: one.edits for one in result.changes} == {
+        f"vllm/{WARMUP}": (KERNEL, WARM),
+        f"vllm/{WORKER}": (WORK,),
+    }
+    after = result.changes[0].after.decode()
+    listed = after.splitlines()[result.outcomes[0].line - 1 :][:2]
+    assert listed == [
+        '@triton.jit(do_not_specialize=["num_tokens"])',
+        "def slot_mapping_kernel(",
+    ]
+    assert after.count("def warmup_v1_slot_mapping_kernel(") == 1
+    fixed = with_its_kernel_in_the_warm_up_module().changed(
+        {one.path: one.after for one in result.changes}
+    )
+    again = run(tmp_path / "second", fixed)
+    assert again.changes == ()
+    assert {one.status for one in again.outcomes} == {Status.PRESENT, Status.NOT_NEEDED}

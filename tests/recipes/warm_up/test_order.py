@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +36,7 @@ def proof(*parts: str, beside: str = "", top: str = "") -> tuple[ProofStatus, st
     head = "from .gpu.warmup import warmup_kernels, warmup_v1_slot_mapping_kernel\n" + top
     method = f"    def compile_or_warm_up_model(self) -> float:\n{body}\n"
     methods = textwrap.indent(textwrap.dedent(beside), "    ")
-    row = order.prove_module(ast.parse(f"{head}class Worker:\n{method}{methods}"), FUNCTION)
+    row = order.prove_module(f"{head}class Worker:\n{method}{methods}".encode(), FUNCTION)
     return row.status, row.detail
 
 
@@ -45,7 +44,6 @@ GOOD = {
     "in line": (BRANCH, WARM, MONITOR),
     "statements between": (BRANCH, WARM, "os.environ['STARTED'] = '1'\n", MONITOR),
     "an early return": ("if self.skip:\n    return 0.0\n", BRANCH, WARM, MONITOR, "return 1.0\n"),
-    "a return between": (BRANCH, "if self.eager:\n    return 0.0\n", WARM, MONITOR),
     "the guard the other way round": (
         BRANCH,
         "if self.use_v2_model_runner:\n    pass\nelse:\n    warmup_v1_slot_mapping_kernel(self)\n",
@@ -92,6 +90,7 @@ GOOD = {
     ),
 }
 BAD = {
+    "a return between": (BRANCH, "if self.eager:\n    return 0.0\n", WARM, MONITOR),
     "after the monitor": (BRANCH, MONITOR, WARM),
     "before the branch": (WARM, BRANCH, MONITOR),
     "never": (BRANCH, MONITOR),

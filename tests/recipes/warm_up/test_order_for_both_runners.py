@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import textwrap
 
 import pytest
@@ -32,7 +31,7 @@ def proof(*parts: str, v1_only: bool = False) -> tuple[ProofStatus, str]:
     body = textwrap.indent("".join(parts), "        ")
     head = f"from .gpu.warmup import {FUNCTION}, warmup_kernels\n"
     method = f"    def compile_or_warm_up_model(self) -> float:\n{body}\n"
-    row = order.prove_module(ast.parse(f"{head}class Worker:\n{method}"), FUNCTION, v1_only=v1_only)
+    row = order.prove_module(f"{head}class Worker:\n{method}".encode(), FUNCTION, v1_only=v1_only)
     return row.status, row.detail
 
 

@@ -7,9 +7,10 @@ from textwrap import dedent, indent
 import pytest
 
 from codemods.engine.plan import Reason, Status
-from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.engine.sources import Edited, Refusal
 from codemods.recipes.warm_up import worker
 from tests.forks.trees import WORKER, fork
+from tests.recipes.warm_up.workers import sources, worker_file
 from tests.rewriting import leaves_alone, rewrites, sound
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
@@ -72,7 +73,7 @@ def imported(text: str) -> str:
 
 
 def edit(data: bytes) -> Edited:
-    return worker.edit(SourceFile("gpu_worker.py", data), OURS, True)
+    return worker.edit(worker_file(data), OURS, sources(FUNCTION))
 
 
 def rewrite(data: bytes) -> bytes:
@@ -339,7 +340,6 @@ def test_the_worker_is_taken_before_its_subclasses() -> None:
     "parts",
     [
         pytest.param([BRANCH, CALL, MONITOR], id="our own form"),
-        pytest.param([BRANCH, f"{FUNCTION}(self.model_runner)", MONITOR], id="without a guard"),
         pytest.param(
             [
                 f"if self.use_v2_model_runner:\n    {V2}\nelse:\n    {FUNCTION}(self.model_runner)",
@@ -348,7 +348,13 @@ def test_the_worker_is_taken_before_its_subclasses() -> None:
             id="in the V1 arm",
         ),
         pytest.param(
-            [BRANCH, f"from .gpu import warmup\nwarmup.{FUNCTION}(self.model_runner)", MONITOR],
+            [
+                BRANCH,
+                f"from .gpu import warmup\n\n{dedent(CALL).strip()}".replace(
+                    f" {FUNCTION}(", f" warmup.{FUNCTION}("
+                ),
+                MONITOR,
+            ],
             id="through the module",
         ),
     ],
@@ -365,8 +371,8 @@ def test_a_call_that_is_there_is_left_alone(parts: list[str]) -> None:
 
 def test_a_call_behind_the_monitor_is_refused() -> None:
     one = refusal(imported(module(BRANCH, MONITOR, CALL)))
-    assert one.reason is Reason.NO_ANCHOR
-    assert "move the call before it" in one.detail
+    assert one.reason is Reason.NOT_REACHED
+    assert "warms up after the monitor is active" in one.detail or "on a path without" in one.detail
 
 
 @pytest.mark.parametrize(
@@ -377,11 +383,11 @@ def test_a_mention_is_no_call(mention: str) -> None:
     rewrites(rewrite, before, imported(module(BRANCH, CALL, f"{mention}\nz = 1", MONITOR)))
 
 
-def test_a_call_without_the_function_is_refused() -> None:
-    text = module(BRANCH, MONITOR).encode()
-    with pytest.raises(Refusal) as caught:
-        worker.edit(SourceFile("gpu_worker.py", text), OURS, False)
-    assert caught.value.reason is Reason.NO_WARMUP_MODULE
+def test_a_call_of_a_function_that_is_not_there_is_refused() -> None:
+    text = imported(module(BRANCH, CALL, MONITOR)).encode()
+    with pytest.raises(Refusal, match="which does not define it") as caught:
+        worker.edit(worker_file(text), OURS, sources("another"))
+    assert caught.value.reason is Reason.NOT_REACHED
 
 
 @pytest.mark.parametrize(
@@ -429,9 +435,9 @@ def test_the_line_of_the_outcome_is_the_calls() -> None:
 def test_a_worker_that_binds_our_name_itself_is_refused(before: str, after: str) -> None:
     source = fork("00-monitor-in-utils").tree.inside[WORKER].decode()
     assert before in source
-    file = SourceFile("vllm/v1/worker/gpu_worker.py", source.replace(before, after, 1).encode())
+    file = worker_file(source.replace(before, after, 1).encode())
     with pytest.raises(Refusal, match="for something of its own") as refused:
-        worker.edit(file, OURS, True)
+        worker.edit(file, OURS, sources(FUNCTION))
     assert refused.value.reason is Reason.AMBIGUOUS
 
 
@@ -443,12 +449,9 @@ def test_an_engine_declared_started_before_the_branch_is_refused(started: str) -
     source = fork("00-monitor-in-utils").tree.inside[WORKER].decode()
     place = "        kernel_warmup(self)\n"
     assert place in source
-    file = SourceFile(
-        "vllm/v1/worker/gpu_worker.py",
-        source.replace(place, f"{place}        {started}\n", 1).encode(),
-    )
+    file = worker_file(source.replace(place, f"{place}        {started}\n", 1).encode())
     with pytest.raises(Refusal, match="started before the V1/V2 warm-up branch") as refused:
-        worker.edit(file, OURS, True)
+        worker.edit(file, OURS, sources(FUNCTION))
     assert refused.value.reason is Reason.NO_ANCHOR
 
 
@@ -456,7 +459,7 @@ def test_an_engine_declared_started_before_the_branch_is_refused(started: str) -
 def test_a_call_in_the_arm_of_v2_alone_is_refused(test: str) -> None:
     call = f"if {test}:\n    {FUNCTION}(self.model_runner)"
     one = refusal(module(BRANCH, call, MONITOR))
-    assert one.reason is Reason.NO_ANCHOR
+    assert one.reason is Reason.NOT_REACHED
     assert "for the V2 runner alone" in one.detail
 
 

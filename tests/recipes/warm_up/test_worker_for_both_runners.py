@@ -7,8 +7,9 @@ from textwrap import indent
 import pytest
 
 from codemods.engine.plan import Reason, Status
-from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.engine.sources import Edited, Refusal
 from codemods.recipes.warm_up import worker
+from tests.recipes.warm_up.workers import sources, worker_file
 from tests.rewriting import rewrites
 
 FUNCTION = "warm_both_up"
@@ -24,6 +25,7 @@ class Worker:
         elif get_pp_group().is_last_rank:
             self.model_runner._dummy_sampler_run(None)
 """
+CALLED = HEAD.replace("import warmup_kernels", f"import {FUNCTION}, warmup_kernels")
 MONITOR = """\
         from vllm.utils.jit_monitor import activate as activate_jit_monitor
 
@@ -33,7 +35,7 @@ WARM = f"{FUNCTION}(self.model_runner)\n"
 
 
 def edit(text: str) -> Edited:
-    return worker.edit(SourceFile("vllm/v1/worker/gpu_worker.py", text.encode()), CALL, True)
+    return worker.edit(worker_file(text.encode()), CALL, sources(FUNCTION))
 
 
 def rewrite(data: bytes) -> bytes:
@@ -47,18 +49,18 @@ def body(text: str) -> str:
 
 def test_the_call_is_put_behind_the_branch_without_a_guard() -> None:
     added = f"\n# Compile the kernel of both before the first request.\n{WARM}"
-    head = HEAD.replace("import warmup_kernels", f"import {FUNCTION}, warmup_kernels")
-    rewrites(rewrite, HEAD + MONITOR, head + body(added) + MONITOR)
+    rewrites(rewrite, HEAD + MONITOR, CALLED + body(added) + MONITOR)
 
 
 def test_an_unguarded_call_is_there_already() -> None:
-    outcome = edit(HEAD + body(WARM) + MONITOR).outcome
+    outcome = edit(CALLED + body(WARM) + MONITOR).outcome
     assert (outcome.status, outcome.reason) == (Status.PRESENT, Reason.ALREADY_PRESENT)
 
 
-def test_a_call_under_another_condition_is_there_already() -> None:
-    text = HEAD + body(f"if self.watched:\n    {WARM}") + MONITOR
-    assert edit(text).outcome.status is Status.PRESENT
+def test_a_call_under_another_condition_is_refused() -> None:
+    with pytest.raises(Refusal, match="on a path without the warm-up") as caught:
+        edit(CALLED + body(f"if self.watched:\n    {WARM}") + MONITOR)
+    assert caught.value.reason is Reason.NOT_REACHED
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,6 @@ def test_a_call_under_another_condition_is_there_already() -> None:
     ],
 )
 def test_a_call_for_one_runner_is_refused(guarded: str) -> None:
-    with pytest.raises(Refusal, match="move the call out of that arm") as caught:
-        edit(HEAD + body(guarded) + MONITOR)
-    assert caught.value.reason is Reason.NO_ANCHOR
+    with pytest.raises(Refusal, match="on a path without the warm-up") as caught:
+        edit(CALLED + body(guarded) + MONITOR)
+    assert caught.value.reason is Reason.NOT_REACHED

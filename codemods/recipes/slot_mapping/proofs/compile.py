@@ -9,9 +9,10 @@ from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof
 from codemods.prove.triton_binder import Launch, intercepted
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite
-from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, runner, supported
+from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, supported
 from codemods.recipes.slot_mapping.proofs.job import Job
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.warming import as_on_a_gpu, choices_of, warm_up
 from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "compile"
@@ -39,7 +40,9 @@ def _launches(tree: Loaded, sites: tuple[CallSite, ...]) -> list[Launch]:
             tables, inputs = build(tree, engine), buffers(engine, site)
             with intercepted(made.append):
                 if tree.warmup is not None:
-                    tree.warmup(runner(tree, tables, inputs))
+                    choices = choices_of(tree.warmup, engine)
+                    with as_on_a_gpu(tables, inputs, choices) as gpu:
+                        warm_up(tree.warmup, tables, inputs, choices, device=gpu.device)
                 for num_reqs, num_tokens in BATCHES:
                     inputs.call(tables, num_reqs, num_tokens)
     if not made:

@@ -7,14 +7,17 @@ life; its token and request counts vary with every batch.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 from codemods.prove.job import CannotRunError
-from codemods.prove.standins import Group, RunnerStandIn, cdiv
+from codemods.prove.standins import Group, Runner, RunnerStandIn, cdiv
+from codemods.prove.unknown import Choices
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite, Passed
-from codemods.recipes.slot_mapping.proofs.loading import Loaded
+from codemods.recipes.slot_mapping.proofs.loading import Function, Loaded
 
 # vLLM's own choices of --block-size, and pairs of a cache block and the smaller block an attention
 # kernel works in, as hybrid models get them (0.21.0: 528 and 1056 with Mamba layers).
@@ -70,6 +73,7 @@ def _engines() -> Iterator[Engine]:
                 max_model_len=size if length == 1 else length,
                 every_count=index == turn % len(MODEL_LENGTHS),
             )
+    yield Engine(((16, 16), (64, 64)))
     for groups in HYBRID:
         yield Engine(groups)
         yield Engine(groups, dcp=(2, 1))
@@ -164,7 +168,7 @@ def _made(made: Any, known: dict[str, Any]) -> Any:
 def capacity(tables: Any, engine: Engine) -> int:
     """The longest request that fits in a row of every group, in tokens."""
     share = engine.dcp[0] if engine.dcp else 1
-    widths = (table.block_table.np.shape[1] for table in tables.block_tables)
+    widths = (device_table(table).shape[1] for table in tables.block_tables)
     fits: Iterator[int] = (
         w * size * share for w, (_, size) in zip(widths, engine.groups, strict=True)
     )
@@ -175,9 +179,13 @@ def capacity(tables: Any, engine: Engine) -> int:
 class Buffers:
     """The runner's two input buffers, as its call site passes views of them."""
 
-    query_start_loc: Any
+    query_start_loc_buffer: Any
     positions: Any
     site: CallSite
+
+    @property
+    def query_start_loc(self) -> Any:
+        return self.query_start_loc_buffer.gpu
 
     def call(self, tables: Any, num_reqs: int, num_tokens: int) -> None:
         """The runner's call for one batch."""
@@ -190,8 +198,10 @@ class Buffers:
 
 def buffers(engine: Engine, site: CallSite) -> Buffers:
     """Buffers of the engine's limits, of the call site's dtypes."""
+    starts = _zeros(engine.max_num_reqs + 2, site.query_start_loc, engine)
+    on_host = starts.cpu().clone()
     return Buffers(
-        _zeros(engine.max_num_reqs + 2, site.query_start_loc, engine),
+        RunnerStandIn(gpu=starts, cpu=on_host, np=on_host.numpy()),
         _zeros(engine.max_num_tokens + 1, site.positions, engine),
         site,
     )
@@ -209,14 +219,113 @@ def _view(buffer: Any, passed: Passed, length: int) -> Any:
     return buffer[start : start + length]
 
 
-def runner(loaded: Loaded, tables: Any, inputs: Buffers) -> RunnerStandIn:
-    """What a warm-up is given: the engine's tables and the runner's own input buffers."""
-    batch = RunnerStandIn(block_table=tables)
-    on_host = inputs.query_start_loc.cpu().clone()
-    query_start_loc = RunnerStandIn(gpu=inputs.query_start_loc, cpu=on_host)
-    return RunnerStandIn(
-        input_batch=batch,
-        device=inputs.positions.device,
-        positions=inputs.positions,
-        query_start_loc=query_start_loc,
-    )
+def device_table(table: Any) -> Any:
+    """The device's tensor of a block table, rows by blocks."""
+    return getattr(table.block_table, "gpu", table.block_table)
+
+
+def host_table(table: Any) -> Any:
+    """The host's tensor of a block table; a fork may keep a plain one beside the device's."""
+    buffer = table.block_table
+    return buffer.cpu if hasattr(buffer, "gpu") else table.block_table_cpu
+
+
+def slot_mapping(table: Any) -> Any:
+    """The device's tensor of slots, one for each token of the largest batch."""
+    return getattr(table.slot_mapping, "gpu", table.slot_mapping)
+
+
+def on_the_device(tables: Any, inputs: Buffers) -> list[Any]:
+    """The tensors that an engine has on its device."""
+    own = [find(table) for table in tables.block_tables for find in (device_table, slot_mapping)]
+    return [*own, inputs.query_start_loc, inputs.positions]
+
+
+@contextmanager
+def calls_shown(tables: Any, show: Callable[[int | None, dict[str, Any]], None]) -> Iterator[None]:
+    """Inside, each call of a table's compute_slot_mapping is first shown: its group, arguments.
+
+    The group is None for a table that is none of the engine's, such as a copy of one.
+    """
+    places = {id(table): group for group, table in enumerate(tables.block_tables)}
+    with ExitStack() as stack:
+        for kind in {type(table) for table in tables.block_tables}:
+            original = kind.compute_slot_mapping
+            named = inspect.signature(original)
+
+            def compute(
+                table: Any,
+                *args: Any,
+                _original: Callable[..., Any] = original,
+                _named: inspect.Signature = named,
+                **words: Any,
+            ) -> Any:
+                show(places.get(id(table)), _named.bind(table, *args, **words).arguments)
+                return _original(table, *args, **words)
+
+            stack.enter_context(patch.object(kind, "compute_slot_mapping", compute))
+        yield
+
+
+def known_values(engine: Engine) -> dict[str, Any]:
+    """What an engine's configuration is by the names that a runner has for it."""
+    specs = [
+        RunnerStandIn(kv_cache_spec=RunnerStandIn(block_size=size), layer_names=[f"layer.{index}"])
+        for index, (size, _) in enumerate(engine.groups)
+    ]
+    dcp, pcp = engine.dcp or (1, 0), engine.pcp or (1, 0)
+    values = {
+        "max_num_reqs": engine.max_num_reqs,
+        "scheduler_config.max_num_seqs": engine.max_num_reqs,
+        "max_num_tokens": engine.max_num_tokens,
+        "scheduler_config.max_num_batched_tokens": engine.max_num_tokens,
+        "max_model_len": engine.max_model_len,
+        "model_config.max_model_len": engine.max_model_len,
+        "cache_config.block_size": engine.groups[0][0],
+        "kv_cache_config.kv_cache_groups": specs,
+        "dcp_world_size": dcp[0],
+        "dcp_rank": dcp[1],
+        "pcp_world_size": pcp[0],
+        "pcp_rank": pcp[1],
+        "parallel_config.decode_context_parallel_size": dcp[0],
+        "parallel_config.prefill_context_parallel_size": pcp[0],
+        "parallel_config.cp_kv_cache_interleave_size": engine.interleave,
+        "pin_memory": False,
+    }
+    return {
+        f"model_runner.{whole}{name}": value
+        for name, value in values.items()
+        for whole in ("", "vllm_config.")
+    }
+
+
+def runner(
+    warmup: Function,
+    tables: Any,
+    inputs: Buffers,
+    choices: Choices,
+    *,
+    device: Any = None,
+    num_reqs: int = 0,
+) -> Any:
+    """What a warm-up is given: the runner, or the worker where it takes that.
+
+    The runner has the engine's tables and input buffers; `num_reqs` requests are in its batch.
+    """
+    facts = warmup.facts
+    batch = Runner(
+        "model_runner.input_batch", choices, _set(facts.batch), block_table=tables,
+        num_reqs=num_reqs, req_ids=[f"request-{row}" for row in range(num_reqs)],
+    )  # fmt: skip
+    made = Runner(
+        "model_runner", choices, _set(facts.runner), input_batch=batch,
+        device=device or inputs.positions.device, positions=inputs.positions,
+        query_start_loc=inputs.query_start_loc_buffer,
+    )  # fmt: skip
+    if not facts.takes_worker:
+        return made
+    return Runner("worker", choices, _set(facts.worker), model_runner=made)
+
+
+def _set(names: list[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)

@@ -17,9 +17,10 @@ from typing import Any
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite
-from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, runner, supported
+from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, supported
 from codemods.recipes.slot_mapping.proofs.job import Job, SideFiles
 from codemods.recipes.slot_mapping.proofs.loading import loaded
+from codemods.recipes.slot_mapping.proofs.warming import choices_of, warm_up
 from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "gpu-compiles"
@@ -111,7 +112,9 @@ def _life(tree: Any, engine: Engine, site: CallSite) -> Life:
     with compilations(compiled.append):
         warmup_ms = first_ms = 0.0
         if tree.warmup is not None:
-            warmup_ms = timed_ms(partial(tree.warmup, runner(tree, tables, inputs)))
+            warmup_ms = timed_ms(
+                partial(warm_up, tree.warmup, tables, inputs, choices_of(tree.warmup, engine))
+            )
         at_warmup = tuple(compiled)
         compiled.clear()
         for number, (num_reqs, num_tokens) in enumerate(BATCHES):

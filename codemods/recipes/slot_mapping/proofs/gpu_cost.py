@@ -20,10 +20,11 @@ import numpy as np
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite
-from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, runner
+from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build
 from codemods.recipes.slot_mapping.proofs.gpu_compiles import compilations, synchronize, timed_ms
 from codemods.recipes.slot_mapping.proofs.job import Job
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.warming import choices_of, warm_up
 from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "gpu-cost"
@@ -84,7 +85,7 @@ def _warmup(tree: Loaded, engine: Engine, site: CallSite) -> dict[str, int | flo
     tables, inputs = build(tree, engine), buffers(engine, site)
     synchronize()
     assert tree.warmup is not None
-    warmup = partial(tree.warmup, runner(tree, tables, inputs))
+    warmup = partial(warm_up, tree.warmup, tables, inputs, choices_of(tree.warmup, engine))
     in_use = torch.cuda.memory_allocated()
     compiled: list[str] = []
     with compilations(compiled.append):

@@ -7,19 +7,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from codemods.engine.bound import Bound
 from codemods.engine.checkout import WORKER
+from codemods.engine.sources import Refusal, Sources
+from codemods.prove.attributes import attributes, compared_with_none, set_from_outside
 from codemods.prove.proof import Options
 from codemods.prove.subject import Side, Subject, class_source, import_name, imported_roots, parse
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite, Passed, call_sites
 from codemods.recipes.slot_mapping.proofs.modules import (
     BLOCK_TABLE,
     BUFFERS,
+    MODEL_RUNNER,
     WARMUP,
     WARMUP_FUNCTION,
     pad_slot_id,
     table_modules,
 )
 from codemods.recipes.warm_up import edit_names
+from codemods.recipes.warm_up.call_paths import Calls, Target, find_calls
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,25 @@ class SideFiles:
     spare: tuple[str, ...]
     buffer_source: str | None
     pad_slot_id: int
-    warmup: str | None
+    warmup: Warmup | None
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """The warm-up function: the dotted name of its module, and what it is called with.
+
+    `runner`, `batch` and `worker` are the attributes that the tree's classes give the objects that
+    the function may ask, None where these cannot be told; `maybe_none` are names that its module
+    compares with None. `takes_worker`: it is given the worker in place of the worker's runner.
+    """
+
+    module: str
+    function: str
+    runner: list[str] | None
+    batch: list[str] | None
+    worker: list[str] | None
+    maybe_none: list[str]
+    takes_worker: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +94,8 @@ class Job:
 
 
 def _side(data: dict[str, Any]) -> SideFiles:
-    return SideFiles(**{**data, "spare": tuple(data["spare"])})
+    warmup = None if data["warmup"] is None else Warmup(**data["warmup"])
+    return SideFiles(**{**data, "spare": tuple(data["spare"]), "warmup": warmup})
 
 
 def make_job(subject: Subject, options: Options, folder: Path, device: str = "cpu") -> Job | str:
@@ -98,22 +122,55 @@ def _side_files(subject: Subject, side: Side, folder: Path) -> SideFiles | str:
     for name, relative in table_modules(side, package).items():
         modules[name] = side.copy(relative, folder)
         roots |= imported_roots(side, relative)
-    warm = _has_warmup(subject, side)
-    if warm:
-        modules[f"{package}.v1.worker.gpu.warmup"] = side.copy(WARMUP, folder)
-        roots |= imported_roots(side, WARMUP)
+    found = _warmup(subject, side, package)
+    if found is not None:
+        home, warmup = found
+        modules[warmup.module] = side.copy(home, folder)
+        roots |= imported_roots(side, home)
     return SideFiles(
         package=package,
         modules=modules,
         spare=tuple(sorted(roots)),
         buffer_source=class_source(side, BUFFERS, "CpuGpuBuffer"),
         pad_slot_id=pad_slot_id(side),
-        warmup=WARMUP_FUNCTION if warm else None,
+        warmup=None if found is None else found[1],
     )
 
 
-def _has_warmup(subject: Subject, side: Side) -> bool:
+def _warmup(subject: Subject, side: Side, package: str) -> tuple[str, Warmup] | None:
+    """The warm-up and the file of the package that has it, None where the side has none."""
     if side.label != "after" or not subject.in_force(edit_names.WARMUP):
-        return False
-    source = side.read(WARMUP)
-    return source is not None and parse(source) is not None and WARMUP_FUNCTION.encode() in source
+        return None
+    calls = _calls(side)
+    reached = calls.reached if calls is not None else None
+    home, function = WARMUP, WARMUP_FUNCTION
+    if reached is not None and isinstance(reached.reached, Bound):
+        home = reached.reached.file.name.removeprefix(side.name("x").removesuffix("x"))
+        function = getattr(reached.reached.node, "name", WARMUP_FUNCTION)
+    source = side.read(home)
+    if source is None or parse(source) is None or f"def {function}(".encode() not in source:
+        return None
+    outside = set_from_outside(side, WORKER, "model_runner")
+    runner = attributes(side, package, MODEL_RUNNER, "GPUModelRunner")
+    return home, Warmup(
+        module=f"{package}.{home.removesuffix('.py').replace('/', '.')}",
+        function=function,
+        runner=None if runner is None else sorted(runner | outside),
+        batch=_names(attributes(side, package, MODEL_RUNNER, "InputBatch")),
+        worker=_names(attributes(side, package, WORKER, "Worker")),
+        maybe_none=sorted(compared_with_none(side, home)),
+        takes_worker=reached is not None and reached.takes_worker,
+    )
+
+
+def _calls(side: Side) -> Calls | None:
+    sources = Sources(side.checkout)
+    try:
+        file = sources.read(WORKER)
+        return None if file is None else find_calls(file, Target(WARMUP_FUNCTION, sources=sources))
+    except Refusal:
+        return None
+
+
+def _names(found: frozenset[str] | None) -> list[str] | None:
+    return None if found is None else sorted(found)

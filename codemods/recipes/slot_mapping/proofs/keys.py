@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
@@ -14,20 +15,26 @@ from codemods.prove.triton_binder import (
     intercepted,
     key_difference,
     one_of_each_kind,
+    tensors_of,
 )
+from codemods.prove.unknown import Choices, NotKnownError, every_way
 from codemods.recipes.slot_mapping.proofs.call_site import CallSite
 from codemods.recipes.slot_mapping.proofs.engines import (
     MAX_REQUESTS,
     Engine,
     buffers,
     build,
+    calls_shown,
     engines,
-    runner,
     supported,
 )
 from codemods.recipes.slot_mapping.proofs.job import Job
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.warming import as_on_a_gpu, choices_of, warm_up
 from codemods.recipes.slot_mapping.proofs.workers import serve
+
+if TYPE_CHECKING:
+    from codemods.prove.pretended_gpu import PretendedGpu
 
 NAME = "keys"
 GroupAndKey = tuple[int, tuple[object, ...]]
@@ -41,10 +48,20 @@ class Recorder:
     group: int = 0
     launches: int = 0
     seen: set[GroupAndKey] = field(default_factory=set)
+    gpu: PretendedGpu | None = None
+    on_host: list[str] = field(default_factory=list)
 
     def __call__(self, launch: Launch) -> None:
         self.launches += 1
-        self.seen.add((self.group, self.binder.key(launch)))
+        if self.gpu is None:
+            self.seen.add((self.group, self.binder.key(launch)))
+            return
+        with self.gpu.paused():
+            self.seen.add((self.group, self.binder.key(launch)))
+        self.on_host += [name for name, tensor in tensors_of(launch) if not self.gpu.holds(tensor)]
+
+    def turn_to(self, group: int | None, _: dict[str, Any]) -> None:
+        self.group = -1 if group is None else group
 
     def taken(self) -> frozenset[GroupAndKey]:
         seen = frozenset(self.seen)
@@ -60,6 +77,15 @@ class Keys:
     warmup: frozenset[GroupAndKey]
     requests: frozenset[GroupAndKey]
     launches: int
+    warmed: bool = False
+    where: str = ""
+    on_host: tuple[str, ...] = ()
+
+    @property
+    def missed(self) -> frozenset[GroupAndKey]:
+        """What requests compile and the warm-up has not, on whatever tables it did."""
+        compiled = {key for _, key in self.warmup}
+        return frozenset(one for one in self.requests if one[1] not in compiled)
 
     @property
     def most_per_group_and_kernel(self) -> int:
@@ -76,7 +102,10 @@ def prove(job: Job) -> Proof:
         with loaded(job.before) as tree:
             before = _all_keys(tree, job, binders[:1])
     with loaded(job.after) as tree:
-        after = _all_keys(tree, job, binders)
+        try:
+            after = _all_keys(tree, job, binders)
+        except NotKnownError as reason:
+            return failed(NAME, f"not proved: {reason} (in the warm-up)")
     if not any(keys.requests for keys in after):
         raise CannotRunError("compute_slot_mapping launches no Triton kernel in this tree")
     figures: dict[str, int | float | str] = {
@@ -88,62 +117,103 @@ def prove(job: Job) -> Proof:
     if before:
         figures["keys_before"] = max(keys.most_per_group_and_kernel for keys in before)
     figures["stand_ins"] = tree.told
-    return _verdict(job, after, figures)
-
-
-def _verdict(job: Job, after: list[Keys], figures: dict[str, int | float | str]) -> Proof:
-    for keys in after:
-        if keys.most_per_group_and_kernel > 1:
-            return failed(
-                NAME,
-                f"an engine still meets {keys.most_per_group_and_kernel} keys of one kernel in one "
-                f"KV cache group ({keys.engine}): {_difference(keys.requests)}",
-                **figures,
-            )
+    complaint = next(filter(None, map(_complaint, after)), None)
+    if complaint is not None:
+        return failed(NAME, complaint, **figures)
     if job.after.warmup is None:
         raise CannotRunError(
-            "one key for each KV cache group, but there is no warm-up of ours to compare it with"
+            "requests compile each kernel once for each KV cache group, but there is no warm-up "
+            "here to compare that with"
         )
-    for keys in after:
-        missed = keys.requests - keys.warmup
-        if missed:
-            return failed(
-                NAME,
-                f"the warm-up does not compile what requests launch ({keys.engine}): "
-                f"{_difference(missed | keys.warmup)}",
-                **figures,
-            )
     figures["keys_only_warmup"] = max(len(keys.warmup - keys.requests) for keys in after)
-    told = f"up to {figures['keys_before']} before and " if "keys_before" in figures else ""
-    return passed(
-        NAME,
-        f"requests of a KV cache group meet {told}1 key now, which the warm-up compiles",
-        **figures,
+    figures["ways"] = len({keys.where for keys in after})
+    return passed(NAME, _shown(figures, job), **figures)
+
+
+def _shown(figures: dict[str, int | float | str], job: Job) -> str:
+    """What the row shows, for someone who does not know the kernel's compile keys."""
+    told = ""
+    if "keys_before" in figures and int(figures["keys_before"]) > int(figures["keys_after"]):
+        told = f"; before, requests compiled a kernel up to {figures['keys_before']} times over"
+    return (
+        f"the warm-up compiles every kernel that requests launch, in {figures['engines']} engines, "
+        f"with batches of 1 to {job.max_num_tokens} tokens{told}"
     )
+
+
+def _complaint(keys: Keys) -> str | None:
+    """The first thing wrong with an engine, and which engine that is."""
+    engine = f"an engine with {keys.engine}" + (f", where {keys.where}" if keys.where else "")
+    if keys.most_per_group_and_kernel > 1:
+        return (
+            f"requests compile one kernel {keys.most_per_group_and_kernel} times over in {engine}: "
+            f"{_difference(keys.requests)}"
+        )
+    if keys.on_host:
+        return (
+            f"the warm-up launches with {', '.join(dict.fromkeys(keys.on_host))} in the host's "
+            f"memory, not on the device, in {engine}"
+        )
+    missed = keys.missed
+    if missed and keys.warmed:
+        what = _difference(missed | keys.warmup)
+        done = "compiles another kernel than requests launch" if keys.warmup else "compiles nothing"
+        return f"the warm-up {done} in {engine}: {what}"
+    return None
 
 
 def _all_keys(tree: Loaded, job: Job, binders: list[Binder]) -> list[Keys]:
     return [
-        _keys(tree, engine, site, binder, every=engine.every_count and binder is binders[0])
+        keys
         for binder in binders
         for site in job.call_sites
         for engine in engines(job.max_num_tokens)
         if supported(tree, engine)
+        for keys in _each_way(
+            tree, engine, site, binder, engine.every_count and binder is binders[0]
+        )
     ]
 
 
-def _keys(tree: Loaded, engine: Engine, site: CallSite, binder: Binder, *, every: bool) -> Keys:
+def _each_way(
+    tree: Loaded, engine: Engine, site: CallSite, binder: Binder, every: bool
+) -> Iterator[Keys]:
+    """The engine's keys, once for each answer that its warm-up may get to what it asks."""
+    tree.platform.kind = binder.target.partition(":")[0]
+    if tree.warmup is None:
+        yield _keys(tree, engine, site, binder, every, None)
+        return
+    run = partial(_keys, tree, engine, site, binder, every)
+    for where, keys in every_way(run, choices_of(tree.warmup, engine)):
+        yield replace(keys, where=where)
+
+
+def _keys(
+    tree: Loaded,
+    engine: Engine,
+    site: CallSite,
+    binder: Binder,
+    every: bool,
+    choices: Choices | None,
+) -> Keys:
     recorder = Recorder(binder)
-    tables = build(tree, engine)
-    _tell_groups_apart(tables, recorder)
-    inputs = buffers(engine, site)
-    with intercepted(recorder):
-        if tree.warmup is not None:
-            tree.warmup(runner(tree, tables, inputs))
+    tables, inputs = build(tree, engine), buffers(engine, site)
+    with intercepted(recorder), calls_shown(tables, recorder.turn_to):
+        if tree.warmup is not None and choices is not None:
+            with as_on_a_gpu(tables, inputs, choices) as recorder.gpu:
+                warm_up(tree.warmup, tables, inputs, choices, device=recorder.gpu.device)
+            recorder.gpu = None
         warmup = recorder.taken()
         for num_reqs, num_tokens in batches(engine, every):
             inputs.call(tables, num_reqs, num_tokens)
-    return Keys(engine, warmup, recorder.taken(), recorder.launches)
+    return Keys(
+        engine,
+        warmup,
+        recorder.taken(),
+        recorder.launches,
+        warmed=choices is not None,
+        on_host=tuple(recorder.on_host),
+    )
 
 
 def batches(engine: Engine, every: bool) -> Iterator[tuple[int, int]]:
@@ -162,20 +232,6 @@ def batches(engine: Engine, every: bool) -> Iterator[tuple[int, int]]:
         for num_reqs in sorted({2, 16, num_tokens // 2, num_tokens, most}):
             if 2 <= num_reqs <= min(num_tokens, most):
                 yield num_reqs, num_tokens
-
-
-def _tell_groups_apart(tables: Any, recorder: Recorder) -> None:
-    """Have each group's table say which it is when it launches."""
-    for index, table in enumerate(getattr(tables, "block_tables", ())):
-        original = table.compute_slot_mapping
-
-        def compute(
-            *args: Any, _index: int = index, _original: Any = original, **words: Any
-        ) -> Any:
-            recorder.group = _index
-            return _original(*args, **words)
-
-        table.compute_slot_mapping = compute
 
 
 def _difference(keys: frozenset[GroupAndKey]) -> str:

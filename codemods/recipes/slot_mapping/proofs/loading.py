@@ -9,15 +9,35 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from codemods.prove.job import CannotRunError
 from codemods.prove.standins import (
     Parallelism,
+    Platform,
     StandInFinder,
+    asking,
     buffer_class,
     imported,
     installed,
     known_names,
 )
-from codemods.recipes.slot_mapping.proofs.job import SideFiles
+from codemods.prove.unknown import Choices
+from codemods.recipes.slot_mapping.proofs.job import SideFiles, Warmup
+
+
+@dataclass(frozen=True)
+class Function:
+    """The tree's warm-up, ready to be called, and what is known of its call."""
+
+    call: Callable[[Any], object]
+    facts: Warmup
+    module: ModuleType
+    finder: StandInFinder
+
+    @contextmanager
+    def asking(self, choices: Choices) -> Iterator[None]:
+        """Inside, what the warm-up asks about its engine is asked of `choices`."""
+        with asking(self.finder, self.module, choices):
+            yield
 
 
 @dataclass(frozen=True)
@@ -25,8 +45,9 @@ class Loaded:
     """The tree's modules of one side, with what was stood in for."""
 
     block_table: ModuleType
-    warmup: Callable[[Any], object] | None
+    warmup: Function | None
     parallelism: Parallelism
+    platform: Platform
     buffer: type[Any]
     stand_ins: tuple[str, ...]
 
@@ -44,17 +65,25 @@ def loaded(files: SideFiles) -> Iterator[Loaded]:
     """
     parallelism = Parallelism()
     buffer, own_buffer = buffer_class(files.buffer_source)
+    known = known_names(parallelism, files.pad_slot_id, buffer)
     finder = StandInFinder(
         package=files.package,
         own={name: Path(path) for name, path in files.modules.items()},
-        known=known_names(parallelism, files.pad_slot_id, buffer),
+        known=known,
         spare=frozenset(files.spare),
     )
     with installed(finder):
         block_table = imported(f"{files.package}.v1.worker.block_table")
-        warmup = None
-        if files.warmup is not None:
-            module = imported(f"{files.package}.v1.worker.gpu.warmup")
-            warmup = getattr(module, files.warmup, None)
+        warmup = None if files.warmup is None else _function(files.warmup, finder)
         names = finder.taken - ({"CpuGpuBuffer"} if own_buffer else set())
-        yield Loaded(block_table, warmup, parallelism, buffer, tuple(sorted(names)))
+        platform = known["current_platform"]
+        assert isinstance(platform, Platform)
+        yield Loaded(block_table, warmup, parallelism, platform, buffer, tuple(sorted(names)))
+
+
+def _function(warmup: Warmup, finder: StandInFinder) -> Function:
+    module = imported(warmup.module)
+    call = getattr(module, warmup.function, None)
+    if call is None:
+        raise CannotRunError(f"{warmup.module} has no {warmup.function} once it is imported")
+    return Function(call, warmup, module, finder)

@@ -15,7 +15,14 @@ import numpy as np
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
 from codemods.prove.triton_binder import Launch, observed
-from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, capacity, supported
+from codemods.recipes.slot_mapping.proofs.engines import (
+    Engine,
+    buffers,
+    build,
+    capacity,
+    slot_mapping,
+    supported,
+)
 from codemods.recipes.slot_mapping.proofs.job import Job, SideFiles
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
 from codemods.recipes.slot_mapping.proofs.slots import LAYOUTS, Batch, random_batch, slots
@@ -34,6 +41,7 @@ def result_engines() -> Iterator[Engine]:
     for size in (1, 16, 48, 128):
         yield small_engine(((size, size),))
     yield Engine(((16, 16),), max_model_len=4096, max_num_reqs=2, max_num_tokens=2100)
+    yield small_engine(((16, 16), (48, 48)))
     for groups in (((32, 16), (64, 64)), ((528, 16), (16, 16))):
         yield small_engine(groups)
         yield small_engine(groups, dcp=(2, 1))
@@ -96,7 +104,7 @@ def _run(tree: Loaded, engine: Engine) -> Iterator[Case]:
     random = np.random.default_rng(SEED)
     tables, inputs = build(tree, engine), buffers(engine, DOCUMENTED)
     for table in tables.block_tables:
-        table.slot_mapping.gpu.fill_(UNWRITTEN)
+        slot_mapping(table).fill_(UNWRITTEN)
     for _ in range(BATCHES):
         batch = random_batch(engine, capacity(tables, engine), random)
         for row in range(batch.num_reqs):
@@ -108,7 +116,7 @@ def _run(tree: Loaded, engine: Engine) -> Iterator[Case]:
         yield Case(
             engine,
             batch,
-            tuple(table.slot_mapping.gpu.cpu().numpy().copy() for table in tables.block_tables),
+            tuple(slot_mapping(table).cpu().numpy().copy() for table in tables.block_tables),
         )
         for row in range(batch.num_reqs):
             tables.clear_row(row)

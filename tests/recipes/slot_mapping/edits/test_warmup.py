@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -11,27 +12,54 @@ from codemods.engine.plan import Reason
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.edits import warmup
 from codemods.recipes.slot_mapping.facts.block_tables import Tables
+from codemods.recipes.slot_mapping.facts.reach import Warmup
+from codemods.recipes.slot_mapping.facts.world import Classes
+from codemods.recipes.warm_up import launches
 from tests.forks.trees import BLOCK_TABLE, WARMUP, fork
-from tests.rewriting import Rewrite, leaves_alone, rewrites
+from tests.rewriting import Rewrite, rewrites
 
 BASE = fork("00-no-monitor").tree.inside
 TABLE = BASE[BLOCK_TABLE].decode()
 MODULE = BASE[WARMUP].decode()
 
 
+FILE = "vllm/v1/worker/block_table.py"
+
+
 def tables_of(table: str = TABLE) -> Tables:
     sources = Sources(Checkout(Path("nowhere"), "vllm"))
-    return Tables.of(sources, SourceFile("vllm/v1/worker/block_table.py", table.encode()))
+    return Tables.of(sources, SourceFile(FILE, table.encode()))
 
 
-def edit(data: bytes, table: str = TABLE, *, several: bool = False) -> Edited:
-    file = SourceFile("warmup.py", data)
-    return warmup.edit("warmup.py", file, tables_of(table), several)
+def classes_of(table: str) -> Classes:
+    sources = Sources(Checkout(Path("nowhere"), "vllm"))
+    file = SourceFile(FILE, table.encode())
+    tables = Tables.of(sources, file)
+    kernels = launches.find(sources, file, "BlockTable", "compute_slot_mapping").kernels
+    assert tables.groups is not None
+    assert tables.one is not None
+    found = Classes.of(sources, tables.groups, tables.one, kernels)
+    assert found is not None
+    return found
 
 
-def rewrite(table: str = TABLE, *, several: bool = False) -> Rewrite:
+def edit(data: bytes, table: str = TABLE, *, replace: bool = False) -> Edited:
+    file = SourceFile("vllm/v1/worker/gpu/warmup.py", data)
+    return warmup.edit(file, classes_of(table), tables_of(table), there(file), replace=replace)
+
+
+def there(file: SourceFile) -> Warmup | None:
+    """The function of our name that the module has."""
+    assert file.tree is not None
+    for node in file.tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == warmup.FUNCTION:
+            return Warmup(file, node)
+    return None
+
+
+def rewrite(table: str = TABLE) -> Rewrite:
     def run(data: bytes) -> bytes:
-        module = edit(data, table, several=several).module
+        module = edit(data, table).module
         return data if module is None else module.bytes
 
     return run
@@ -41,9 +69,15 @@ def text(several: bool = False, table: str = TABLE) -> str:
     return warmup.function_text(tables_of(table), several)
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_the_function_is_put_at_the_end(several: bool) -> None:
-    rewrites(rewrite(several=several), MODULE, f"{MODULE}\n\n{text(several)}")
+SEVERAL = fork("01-several-launches").tree.inside[BLOCK_TABLE].decode()
+BY_COUNT = [(TABLE, False), (SEVERAL, True)]
+
+
+@pytest.mark.parametrize(("table", "several"), BY_COUNT)
+def test_the_function_that_reaches_every_launch_is_put_at_the_end(
+    table: str, several: bool
+) -> None:
+    rewrites(rewrite(table), MODULE, f"{MODULE}\n\n{text(several, table)}")
 
 
 def test_rows_that_a_commit_passes_over_are_zeroed_on_the_device() -> None:
@@ -55,12 +89,12 @@ def test_rows_that_a_commit_passes_over_are_zeroed_on_the_device() -> None:
     assert "zero_()" not in text()
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_what_is_inserted_is_known_again(several: bool) -> None:
-    now = SourceFile("w.py", rewrite(several=several)(MODULE.encode()))
-    assert warmup.is_ours(now, tables_of())
-    crlf = SourceFile("w.py", rewrite(several=several)(MODULE.replace("\n", "\r\n").encode()))
-    assert warmup.is_ours(crlf, tables_of())
+@pytest.mark.parametrize("table", [TABLE, SEVERAL])
+def test_what_is_inserted_is_known_again(table: str) -> None:
+    now = SourceFile("w.py", rewrite(table)(MODULE.encode()))
+    assert warmup.is_ours(now, tables_of(table))
+    crlf = SourceFile("w.py", rewrite(table)(MODULE.replace("\n", "\r\n").encode()))
+    assert warmup.is_ours(crlf, tables_of(table))
 
 
 def test_a_function_that_was_changed_is_not_ours() -> None:
@@ -71,22 +105,16 @@ def test_a_function_that_was_changed_is_not_ours() -> None:
     assert not warmup.is_ours(SourceFile("w.py", MODULE.encode()), tables_of())
 
 
-def test_a_function_of_the_name_is_left_alone() -> None:
-    leaves_alone(rewrite(), f"{MODULE}\n\ndef {warmup.FUNCTION}(model_runner):\n    pass\n")
-
-
 @pytest.mark.parametrize(
     ("warm_up", "table", "reason"),
     [
-        (None, TABLE, Reason.NO_WARMUP_MODULE),
         ("import x\n", TABLE, Reason.NO_ANCHOR),
-        (MODULE, TABLE.replace("def clear_row", "def wipe_row"), Reason.SIGNATURE_CHANGED),
+        (MODULE, TABLE.replace("def add_row", "def put_row"), Reason.SIGNATURE_CHANGED),
     ],
 )
 def test_what_it_stands_on_and_is_not_there_is_refused(
-    warm_up: str | None, table: str, reason: Reason
+    warm_up: str, table: str, reason: Reason
 ) -> None:
-    file = None if warm_up is None else SourceFile("warmup.py", warm_up.encode())
     with pytest.raises(Refusal) as caught:
-        warmup.edit("warmup.py", file, tables_of(table), False)
+        edit(warm_up.encode(), table)
     assert caught.value.reason is reason

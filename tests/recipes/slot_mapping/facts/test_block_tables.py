@@ -12,7 +12,7 @@ from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.facts.block_tables import (
     Tables,
     check_interface,
-    commit_passes_over,
+    marks_rows,
 )
 from tests.forks.trees import BLOCK_TABLE, fork
 
@@ -82,9 +82,7 @@ def test_tables_without_what_the_function_reads_are_refused(old: str, new: str) 
     assert refusal(TABLE.replace(old, new)).reason is Reason.SIGNATURE_CHANGED
 
 
-@pytest.mark.parametrize(
-    "method", ["add_row", "clear_row", "commit_block_table", "compute_slot_mapping"]
-)
+@pytest.mark.parametrize("method", ["add_row", "commit_block_table", "compute_slot_mapping"])
 def test_tables_without_a_method_are_refused(method: str) -> None:
     head, tables = TABLE.split("class MultiGroupBlockTable")
     table = f"{head}class MultiGroupBlockTable{tables.replace(f'def {method}', 'def other')}"
@@ -121,9 +119,9 @@ def test_tables_of_other_types_are_refused(old: str, new: str) -> None:
 
 def test_only_a_mark_that_clearing_does_not_set_passes_rows_over() -> None:
     marked = fork("15-rows-marked-dirty").tree.inside[BLOCK_TABLE].decode()
-    assert not commit_passes_over(tables_of(marked))
+    assert not marks_rows(tables_of(marked))
     forgets = marked.replace("[row_idx] = 0\n        self.dirty.add(row_idx)\n", "[row_idx] = 0\n")
     assert forgets != marked
-    assert commit_passes_over(tables_of(forgets))
-    assert not commit_passes_over(tables_of(TABLE))
-    assert not commit_passes_over(tables_of("class Other: ...\n"))
+    assert marks_rows(tables_of(forgets))
+    assert not marks_rows(tables_of(TABLE))
+    assert not marks_rows(tables_of("class Other: ...\n"))

@@ -191,3 +191,16 @@ def test_a_tree_without_a_block_table_is_skipped(tmp_path: Path) -> None:
     row = run("keys", gone)
     assert row.status is ProofStatus.SKIPPED
     assert row.detail == "the tree has no vllm/v1/worker/block_table.py"
+
+
+@pytest.mark.parametrize("name", [row.name for row in PROOFS if row.asked_by == "gpu"])
+def test_without_a_gpu_what_needs_one_is_skipped(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "")
+    row = run(name, plan(tmp_path))
+    assert (row.status, row.detail) == (
+        ProofStatus.SKIPPED,
+        "torch sees no GPU on this machine",
+    )
