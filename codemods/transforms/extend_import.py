@@ -1,15 +1,17 @@
-"""Adds a name to an existing `from … import …`, sorted and laid out as isort would have it."""
+"""Adds a name to a `from … import …`, sorted and laid out as isort has it, and takes it out again."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import libcst as cst
 
 from codemods.transforms import names
 from codemods.transforms.layout import NOTHING, SPACE, bare, line_break, split
-from codemods.transforms.statements import insert_after, parse_statements, remove, replace
+from codemods.transforms.statements import insert_after, parse_statements, replace
 
 
 class ExtendImport(cst.CSTTransformer):
@@ -60,71 +62,51 @@ def extended(node: cst.ImportFrom, name: str, width: int = 88) -> cst.ImportFrom
     return _broken(grown)
 
 
-def shortened(node: cst.ImportFrom, name: str, width: int = 88) -> cst.ImportFrom | None:
-    """The import as it was before `extended` gave it the name; None where it has no other name.
-
-    The same import where it does not have the name.
-    """
+def shortened(module: cst.Module, node: cst.ImportFrom, name: str) -> cst.ImportFrom | None:
+    """The import as it was before `extended` gave it the name, None where that cannot be told."""
     if isinstance(node.names, cst.ImportStar):
-        return node
-    ours = [one for one in node.names if one.evaluated_name == name and one.asname is None]
-    if not ours:
-        return node
-    if len(node.names) == 1:
         return None
-    less = _without(node, ours[0])
-    lines = len(cst.Module([]).code_for_node(node).splitlines())
-    if lines == len(node.names) + 2:
-        # A line for each name: it may have been on one line before.
-        one_line = _joined(less)
-        again = cst.Module([]).code_for_node(extended(one_line, name, width))
-        if again == cst.Module([]).code_for_node(node):
-            return one_line
-    return less
-
-
-def _without(node: cst.ImportFrom, alias: cst.ImportAlias) -> cst.ImportFrom:
-    assert not isinstance(node.names, cst.ImportStar)
-    kept = [one for one in node.names if one is not alias]
-    if alias is not node.names[-1]:
-        return node.with_changes(names=kept)
-    *others, last = kept
-    comma = alias.comma
-    if not isinstance(comma, cst.Comma) or not isinstance(last.comma, cst.Comma):
-        return node.with_changes(names=[*others, last.with_changes(comma=comma)])
-    between, closing = last.comma.whitespace_after, comma.whitespace_after
-    if isinstance(between, cst.ParenthesizedWhitespace) and isinstance(
-        closing, cst.ParenthesizedWhitespace
-    ):
-        # A comment behind the name before stays there.
-        closing = between.with_changes(indent=closing.indent, last_line=closing.last_line)
-    ended = last.with_changes(comma=comma.with_changes(whitespace_after=closing))
-    return node.with_changes(names=[*others, ended])
-
-
-def _joined(node: cst.ImportFrom) -> cst.ImportFrom:
-    assert not isinstance(node.names, cst.ImportStar)
-    *others, last = node.names
-    spaced = cst.Comma(whitespace_after=SPACE)
-    aliases = [one.with_changes(comma=spaced) for one in others]
-    ended = last.with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return node.with_changes(names=[*aliases, ended], lpar=None, rpar=None)
+    code = module.code_for_node(node)
+    kept = [one for one in node.names if one.evaluated_name != name]
+    listed = ", ".join(module.code_for_node(one).rstrip(" ,\r\n") for one in kept)
+    candidates = (
+        f"{code.partition('import')[0]}import {listed}",
+        re.sub(rf"[ \t]*\b{name},?\r?\n", "", code),
+        re.sub(rf"\b{name}, |, {name}\b", "", code),
+    )
+    for candidate in candidates if kept else ():
+        with suppress(cst.ParserSyntaxError):
+            line = cst.parse_statement(candidate, config=module.config_for_parsing)
+            less = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+            if isinstance(less, cst.ImportFrom):
+                if module.code_for_node(extended(less, name)) == code:
+                    return less
+    return None
 
 
 def without_from_import(module: cst.Module, source: str, name: str) -> cst.Module:
-    """The module as it was before `with_from_import`; the same where that is not how it reads."""
+    """The module as it was before `with_from_import`, the same where that cannot be told."""
+    for candidate in _without_from_import(module, source, name):
+        if with_from_import(candidate, source, name).code == module.code:
+            return candidate
+    return module
+
+
+def _without_from_import(module: cst.Module, source: str, name: str) -> Iterator[cst.Module]:
     for line in _import_lines(module):
         small = line.body[0]
-        if isinstance(small, cst.ImportFrom) and names.import_module(small) == source:
-            less = shortened(small, name)
-            if less is small:
-                continue
-            if less is not None:
-                before = replace(module, {small: less})
-            else:
-                before = remove(module, [line], blank_lines=0)
-            return before if with_from_import(before, source, name).code == module.code else module
-    return module
+        if not isinstance(small, cst.ImportFrom) or names.import_module(small) != source:
+            continue
+        less = shortened(module, small, name)
+        if less is not None:
+            yield replace(module, {small: less})
+            continue
+        place = module.body.index(line)
+        before, after = module.body[:place], module.body[place + 1 :]
+        yield module.with_changes(body=[*before, *after])
+        if after:
+            first = after[0].with_changes(leading_lines=line.leading_lines)
+            yield module.with_changes(body=[*before, first, *after[1:]])
 
 
 def with_from_import(module: cst.Module, source: str, name: str) -> cst.Module:

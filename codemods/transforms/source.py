@@ -68,7 +68,7 @@ def loses_white_space(before: bytes, after: bytes) -> bool:
     spaces at the end. Far cheaper than `survives_parsing`, and as good on what is seen in trees.
     """
     old, new = (Counter(data.splitlines(keepends=True)) for data in (before, after))
-    lost = list((old - new).keys())
+    lost = [line for line in old - new if line.strip(b"\r\n")]
     if lost and not before.endswith((b"\n", b"\r")):
         last = before.splitlines()[-1]
         lost = [line for line in lost if line != last]  # it may have got its line end

@@ -76,44 +76,6 @@ def _insert(
     return module.visit(_Replace({block: block.with_changes(body=body)}, {*way}))
 
 
-def remove(
-    module: cst.Module, statements: Sequence[cst.BaseStatement], *, blank_lines: int
-) -> cst.Module:
-    """The module without statements of its own, at any depth, and their comments.
-
-    Of the empty lines above each, `blank_lines` go too; what stands above these stays.
-    """
-    for statement in statements:
-        *way, block, _ = path_to(module, statement)
-        assert isinstance(block, (cst.Module, cst.IndentedBlock))
-        smaller = _without(block, statement, blank_lines)
-        if isinstance(block, cst.Module):
-            module = block.with_changes(**smaller)
-        else:
-            changed = module.visit(_Replace({block: block.with_changes(**smaller)}, {*way}))
-            assert isinstance(changed, cst.Module)
-            module = changed
-    return module
-
-
-def _without(
-    block: cst.Module | cst.IndentedBlock, statement: cst.BaseStatement, blank_lines: int
-) -> dict[str, list[cst.CSTNode]]:
-    """The parts of a block without one of its statements."""
-    place = next(i for i, one in enumerate(block.body) if one is statement)
-    above = [*_leading_lines(statement)]
-    while above and above[-1].comment is not None:
-        above.pop()
-    for _ in range(blank_lines):
-        if above and above[-1].comment is None:
-            above.pop()
-    before, after = block.body[:place], block.body[place + 1 :]
-    if not after:
-        return {"body": [*before], "footer": [*above, *block.footer]}
-    first = after[0].with_changes(leading_lines=[*above, *_leading_lines(after[0])])
-    return {"body": [*before, first, *after[1:]]}
-
-
 def replace(module: cst.Module, by: Mapping[cst.CSTNode, cst.CSTNode]) -> cst.Module:
     """The module with some of its nodes replaced; only what leads to them is visited."""
     way = {node for target in by for node in path_to(module, target)}

@@ -14,8 +14,6 @@ from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.transforms import names
 
-CALL = worker.Call(warmup.FUNCTION, "the KV block zeroing kernel", v1_only=False)
-
 
 def decide(run: Run) -> None:
     """Decide the four edits, from the kernel that KVBlockZeroer.zero_block_ids launches."""
@@ -31,7 +29,7 @@ def decide(run: Run) -> None:
     superseded = _superseded(found, warm)
     if superseded is not None:
         run.why = superseded
-        _remove_leftovers(run, found.file.name)
+        _remove_leftovers(run, found)
         return
     with run.edit(edits.KERNEL, found.kernels[0].file.name):
         _kernel(run, found)
@@ -44,12 +42,12 @@ def decide(run: Run) -> None:
     run.why = _why(run, found, warm)
 
 
-def _remove_leftovers(run: Run, file: str) -> None:
+def _remove_leftovers(run: Run, found: Zeroer) -> None:
     # Only a tree that upstream has fixed needs these.
     from codemods.recipes.kv_block_zeroing.facts.past_texts import PAST
     from codemods.recipes.warm_up.removal import remove_leftovers
 
-    remove_leftovers(run, PAST, run.why, file)
+    remove_leftovers(run, PAST, found.file.name, found.kernels)
 
 
 def _superseded(found: Zeroer, warm: bool) -> str | None:
@@ -102,7 +100,7 @@ def _worker(run: Run, found: Zeroer, warm: bool) -> None:
     if file is None:
         raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
     module.require_function(run, file, warmup.FUNCTION)
-    run.take(worker.edit(file, CALL, run.sources_after()), file)
+    run.take(worker.edit(file, warmup.CALL, run.sources_after()), file)
 
 
 def _unit_tests(run: Run, found: Zeroer, attributes: list[str], warm: bool) -> None:
@@ -162,6 +160,7 @@ RECIPE = Recipe(
     writes=edits.WRITTEN,
     means={
         Reason.SUPERSEDED_UPSTREAM: Verdict.SUPERSEDED,
+        Reason.REMOVED: Verdict.SUPERSEDED,
         Reason.NO_KERNEL: Verdict.NOT_AFFECTED,
     },
     reads=(

@@ -28,8 +28,6 @@ from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
 from codemods.transforms.do_not_specialize import parameters
 
-CALL = worker.Call(warmup.FUNCTION, "the slot mapping kernel")
-
 
 def decide(run: Run) -> None:
     """Decide the four edits, from the kernels that BlockTable.compute_slot_mapping launches."""
@@ -60,7 +58,7 @@ def _remove_leftovers(run: Run, file: str | None) -> None:
     from codemods.recipes.slot_mapping.facts.past_texts import PAST
     from codemods.recipes.warm_up.removal import remove_leftovers
 
-    remove_leftovers(run, PAST, run.why, file)
+    remove_leftovers(run, PAST, file)
 
 
 def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
@@ -135,7 +133,7 @@ def _warmup_there(sources: Sources) -> Warmup | None:
     worker_file = sources.read(WORKER)
     if worker_file is not None:
         with suppress(Refusal):
-            calls = worker.existing_calls(worker_file, CALL, sources)
+            calls = worker.existing_calls(worker_file, warmup.CALL, sources)
             site = calls.reached if calls is not None else None
             if site is not None and site.reached is not None:
                 assert isinstance(site.reached.node, ast.FunctionDef)
@@ -179,7 +177,7 @@ def _worker(run: Run) -> None:
     if file is None:
         raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
     module.require_function(run, file, warmup.FUNCTION)
-    run.take(worker.edit(file, CALL, run.sources_after()), file)
+    run.take(worker.edit(file, warmup.CALL, run.sources_after()), file)
 
 
 def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
@@ -247,6 +245,7 @@ RECIPE = Recipe(
     writes=edits.WRITTEN,
     means={
         Reason.SUPERSEDED_UPSTREAM: Verdict.SUPERSEDED,
+        Reason.REMOVED: Verdict.SUPERSEDED,
         Reason.NO_KERNEL: Verdict.NOT_AFFECTED,
     },
     reads=(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import libcst as cst
 
@@ -20,191 +19,169 @@ from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import module as warmup_module
 from codemods.recipes.warm_up import test_module
-from codemods.recipes.warm_up.worker import WARMUP_MODULE
-from codemods.transforms import names
+from codemods.recipes.warm_up.kernel import takes
+from codemods.recipes.warm_up.launches import Kernel
+from codemods.recipes.warm_up.worker import WARMUP_MODULE, Call
+from codemods.transforms import known_text, names, source
 from codemods.transforms.extend_import import shortened, without_from_import
-from codemods.transforms.statements import remove, replace
+from codemods.transforms.statements import line_of, replace
 
-# Imports inside a test, in sections that an empty line ends.
+# The imports inside a test, in sections that an empty line ends; an early version ended none so.
 _IMPORTS = (
     r"(?:(?:    (?:from [\w.]+ import|import) [^\n]*\n(?:        \w+,\n)*(?:    \)\n)?)+\n)*\n?"
 )
-
-
-def pattern(*texts: str, **parts: str) -> re.Pattern[str]:
-    """A pattern for texts in which `$name` or `${name}` stands for a part, itself a regular expression.
-
-    `$imports` stands for the imports of a test.
-    """
-    known = {"imports": _IMPORTS, **parts}
-    found = [
-        "".join(
-            f"(?:{known[piece.strip('${}')]})" if piece.startswith("$") else re.escape(piece)
-            for piece in re.split(r"(\$\w+|\$\{\w+\})", text)
-        )
-        for text in texts
-    ]
-    return re.compile("|".join(found))
+_FILES = {
+    edits.WORKER: WORKER,
+    edits.UNIT_TESTS: f"../{test_module.EXPECTED}",
+    edits.WARMUP: warmup_module.MODULE,
+}
 
 
 @dataclass(frozen=True)
 class Past:
-    """What any version of this tool inserted for a recipe, with four-space indents and LF.
+    """Every text that a version of this tool inserted for a recipe, with four-space indents and LF.
 
-    `warmup` is the function, `call` what the worker was given, with the comment above it, and
-    `tests` each function of the tests; `tested` finds their names.
+    `forms` are the function's, `tests` single functions; `parts` are what their fields stand for,
+    regular expressions.
     """
 
-    function: str
-    warmup: re.Pattern[str]
-    call: re.Pattern[str]
-    tests: re.Pattern[str]
-    tested: re.Pattern[bytes]
+    call: Call
+    forms: Sequence[str]
+    tests: Sequence[str]
+    parameter: str
+    parts: dict[str, str]
 
-    @cached_property
-    def named(self) -> re.Pattern[bytes]:
-        return re.compile(rb"\b%b\b" % self.function.encode())
+    def names(self, edit: str) -> re.Pattern[str]:
+        """What is named in a file that has any of an edit's text."""
+        tests = self.tests if edit == edits.UNIT_TESTS else ()
+        starts = [re.match(r"def (\w+)", text) for text in tests]
+        tested = [f"{start[1]}(?:_\\d+)?" for start in starts if start]
+        return re.compile(rf"\b(?:{'|'.join([self.call.function, *tested])})\b")
+
+    def known(self, edit: str) -> Iterator[re.Pattern[str]]:
+        """What finds an edit's statements."""
+        if edit == edits.WORKER:
+            yield from self._calls()
+            yield known_text.statements(self._import("{home}"), 0, home=r"[\w.]*\bgpu\.warmup")
+        else:
+            texts = self.forms if edit == edits.WARMUP else self.tests
+            for text in texts:
+                yield known_text.statements(text, 2, imports=_IMPORTS, **self.parts)
+
+    def _calls(self) -> Iterator[re.Pattern[str]]:
+        for flag in ("{path}", None):
+            for imported in (f"{self._import(f'.{WARMUP_MODULE}')}\n", ""):
+                text = self.call.text(flag, imported, "{path}")
+                yield known_text.statements(text, 1, path=r"[\w.]+")
+
+    def _import(self, home: str) -> str:
+        return f"from {home} import {self.call.function}\n"
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What one edit once put into a file: the file without it, None where somebody changed it."""
+class _Leftover:
+    """What one edit once put into a file, and the file without it, None where it was changed."""
 
     edit: str
     file: SourceFile
-    word: str
+    line: int
     what: str
     module: cst.Module | None
 
 
-def remove_leftovers(run: Run, past: Past, why: str, file: str | None) -> None:
-    """Decide every edit of a tree that upstream has fixed; `why` and `file` say how.
+def remove_leftovers(
+    run: Run, past: Past, file: str | None, kernels: Sequence[Kernel] = ()
+) -> None:
+    """Decide every edit of a tree that upstream has fixed, in `file`, as `run.why` says.
 
-    The function, its call and the tests of it go together or not at all: none works alone.
+    The function, its call and its tests go together or not at all: none works alone. `kernels` are
+    those that requests launch.
     """
-    sources = run.sources
-    found = [*_warmup(sources, past), *_worker(sources, past), *_tests(sources, past)]
-    changed = next((part for part in found if part.module is None), None)
-    skipped = any(part.edit not in run.wanted for part in found)
-    for part in found:
+    found = [one for edit in _FILES for one in _leftovers(run.sources, past, edit)]
+    changed = next((one for one in found if one.module is None), None)
+    called = any(one.edit not in run.wanted for one in found)
+    for one in found:
         if changed is not None:
-            run.add(_left(part, changed))
-        elif part.edit == edits.WARMUP and skipped:
-            run.add(_needed(part))
+            run.add(_left(one, f"{changed.what} was changed" if one is not changed else None))
+        elif one.edit == edits.WARMUP and called:
+            run.add(_left(one, "what calls it is left too"))
         else:
-            run.take(_taken(part), part.file)
+            _take_out(run, one)
+    for kernel in kernels[:1]:
+        for one in _argument(kernel, past.parameter):
+            run.add(_left(one)) if one.module is None else _take_out(run, one)
+    there = {outcome.edit for outcome in run.outcomes}
     for edit in edits.REPORTED:
-        if edit not in {part.edit for part in found}:
-            run.add(Outcome(edit, Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, why, file))
+        if edit not in there:
+            run.add(Outcome(edit, Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, run.why, file))
 
 
-def _left(part: _Part, changed: _Part) -> Outcome:
-    detail = f"{part.what} is left, for {changed.what} was changed"
-    if part is changed:
-        detail = (
-            f"{part.what} is not as this tool inserted it, and is left; upstream has its own fix, "
+def _take_out(run: Run, one: _Leftover) -> None:
+    detail = f"{one.what} is taken out; upstream has its own fix"
+    outcome = Outcome(one.edit, Status.EDIT, Reason.REMOVED, detail, one.file.name)
+    run.take(Edited(outcome, one.module), one.file)
+
+
+def _left(one: _Leftover, why: str | None = None) -> Outcome:
+    """The outcome of text that is left because somebody changed it, or for another reason."""
+    detail = (
+        f"{one.what} is left, for {why}"
+        if why
+        else (
+            f"{one.what} is not as this tool inserted it, and is left; upstream has its own fix, "
             "so take it out by hand"
         )
-    return _outcome(part, Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, detail)
-
-
-def _needed(part: _Part) -> Outcome:
-    detail = f"{part.what} is left, for what calls it is left too"
-    return _outcome(part, Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, detail)
-
-
-def _taken(part: _Part) -> Edited:
-    detail = f"{part.what} is taken out; upstream has its own fix"
-    return Edited(_outcome(part, Status.EDIT, Reason.REMOVED, detail), part.module)
-
-
-def _outcome(part: _Part, status: Status, reason: Reason, detail: str) -> Outcome:
-    line = part.file.data[: part.file.data.index(part.word.encode())].count(b"\n") + 1
-    return Outcome(part.edit, status, reason, detail, part.file.name, line)
-
-
-def _read(sources: Sources, relative: str, wanted: re.Pattern[bytes]) -> SourceFile | None:
-    """A file with such text; what cannot be read holds nothing that could be taken out."""
-    try:
-        file = sources.read(relative)
-    except Refusal:
-        return None
-    return file if file is not None and wanted.search(file.data) else None
-
-
-# The function
-
-
-def _warmup(sources: Sources, past: Past) -> Iterator[_Part]:
-    file = _read(sources, warmup_module.MODULE, past.named)
-    if file is None:
-        return
-    found = names.functions(file.module, past.function)
-    module = None
-    if len(found) == 1 and _is(file, found[0], past.warmup) and _is_named(file, past, 1):
-        module = _without_any(remove(file.module, found, blank_lines=2))
-    yield _Part(edits.WARMUP, file, past.function, past.function, module)
-
-
-def _without_any(module: cst.Module) -> cst.Module:
-    """The module without the import of Any that came with the function, where nothing uses it."""
-    rest = [one for one in module.body if not _is_import(one)]
-    if any(re.search(r"\bAny\b", module.code_for_node(one)) for one in rest):
-        return module
-    return without_from_import(module, "typing", "Any")
-
-
-def _is_import(statement: cst.BaseStatement) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and isinstance(
-        statement.body[0], (cst.Import, cst.ImportFrom)
     )
+    reason = Reason.SUPERSEDED_UPSTREAM
+    return Outcome(one.edit, Status.NOT_NEEDED, reason, detail, one.file.name, one.line)
 
 
-# Its call
+# The function, its call and its tests
 
 
-def _worker(sources: Sources, past: Past) -> Iterator[_Part]:
-    file = _read(sources, WORKER, past.named)
-    if file is None:
+def _leftovers(sources: Sources, past: Past, edit: str) -> Iterator[_Leftover]:
+    """An edit's text, if its file has any; what cannot be read has none that could be taken out."""
+    if edit == edits.UNIT_TESTS and sources.checkout.package == ".":
         return
-    module = _without_call(file, past)
-    if module is not None and past.named.search(module.bytes):
-        module = None
-    yield _Part(edits.WORKER, file, past.function, f"the call of {past.function}", module)
+    named = past.names(edit)
+    try:
+        file = sources.read(_FILES[edit])
+    except Refusal:
+        return
+    if file is None or not named.search(file.data.decode("latin-1")):
+        return
+    module = _without(file, past, edit)
+    left = next((line for line in module.code.split("\n") if named.search(line)), None)
+    lines = file.module.code.split("\n")
+    line = next(
+        i for i, one in enumerate(lines, 1) if one == left or (not left and named.search(one))
+    )
+    what = {edits.WARMUP: "", edits.WORKER: "the call of ", edits.UNIT_TESTS: "what tests "}[edit]
+    yield _Leftover(edit, file, line, what + past.call.function, None if left else module)
 
 
-def _without_call(file: SourceFile, past: Past) -> cst.Module | None:
-    """The worker without the import and the one call, None where there is no such call."""
-    module = _without_import(file.module, past.function)
-    for block in _blocks(module):
-        for first in range(len(block)):
-            for count in (1, 2):
-                statements = block[first : first + count]
-                if past.call.fullmatch(_text(module, statements)):
-                    return remove(module, statements, blank_lines=1)
-    return None
-
-
-def _blocks(module: cst.Module) -> Iterator[tuple[cst.BaseStatement, ...]]:
-    """The blocks of the module's classes' methods."""
-    for owner in names.classes(module):
-        for method in names.walk(owner.body):
-            if isinstance(method, cst.FunctionDef):
-                pending = [method.body]
-                while pending:
-                    block = names.statements(pending.pop())
-                    yield block
-                    pending += [suite for one in block for suite in names.suites(one)]
+def _without(file: SourceFile, past: Past, edit: str) -> cst.Module:
+    """The file without an edit's text, as far as it is as inserted."""
+    code = file.module.code
+    for known in past.known(edit):
+        code = known_text.without(code, file.module.default_indent, known)
+    module = file.module
+    if code != module.code:
+        try:
+            module = source.parse(code.encode(module.encoding))
+        except source.UnparsableSource:  # nothing else is in the block
+            return module
+    if edit == edits.WARMUP and len(re.findall(r"\bAny\b", module.code)) == 1:
+        return without_from_import(module, "typing", "Any")
+    return _without_import(module, past.call.function) if edit == edits.WORKER else module
 
 
 def _without_import(module: cst.Module, function: str) -> cst.Module:
     for statement in names.statements(module):
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         if isinstance(small, cst.ImportFrom) and _is_of_warmup(small):
-            less = shortened(small, function)
-            if less is None:
-                return remove(module, [statement], blank_lines=0)
-            if less is not small:
+            less = shortened(module, small, function)
+            if less is not None:
                 return replace(module, {small: less})
     return module
 
@@ -213,53 +190,26 @@ def _is_of_warmup(node: cst.ImportFrom) -> bool:
     return f".{names.import_module(node)}".endswith(f".{WARMUP_MODULE}")
 
 
-# The tests
+# The decorator's argument
 
 
-def _tests(sources: Sources, past: Past) -> Iterator[_Part]:
-    if sources.checkout.package == ".":
+def _argument(kernel: Kernel, parameter: str) -> Iterator[_Leftover]:
+    """The parameter in do_not_specialize of a kernel that has it no longer."""
+    if takes(kernel, parameter):
         return
-    file = _read(sources, f"../{test_module.EXPECTED}", past.tested)
-    if file is None:
-        return
-    found = [
-        one
-        for one in names.statements(file.module)
-        if isinstance(one, cst.FunctionDef) and past.tested.search(one.name.value.encode())
-    ]
-    ours = [one for one in found if _is(file, one, past.tests)]
-    module = remove(file.module, ours, blank_lines=2)
-    changed = next((one for one in found if one not in ours), None)
-    if changed is not None or past.named.search(module.bytes):
-        word = changed.name.value if changed is not None else past.function
-        yield _Part(edits.UNIT_TESTS, file, word, word, None)
-    elif ours:
-        what = f"{len(ours)} function{'s' * (len(ours) > 1)} of the tests"
-        yield _Part(edits.UNIT_TESTS, file, ours[0].name.value, what, module)
-
-
-# What is the same to the letter
-
-
-def _is_named(file: SourceFile, past: Past, times: int) -> bool:
-    return len(past.named.findall(file.data)) == times
-
-
-def _is(file: SourceFile, function: cst.FunctionDef, past: re.Pattern[str]) -> bool:
-    comment = any(line.comment is not None for line in function.leading_lines[-2:])
-    bare = function.with_changes(leading_lines=[])
-    return not comment and past.fullmatch(_text(file.module, [bare])) is not None
-
-
-def _text(module: cst.Module, statements: Sequence[cst.BaseStatement]) -> str:
-    """Statements with four-space indents and LF, without the empty lines above them."""
-    code = "".join(module.code_for_node(one) for one in statements)
-    lines = [_four_spaces(line, module.default_indent) for line in code.splitlines()]
-    return "\n".join(lines).lstrip("\n") + "\n"
-
-
-def _four_spaces(line: str, step: str) -> str:
-    depth = 0
-    while step and line.startswith(step, depth * len(step)):
-        depth += 1
-    return "    " * depth + line[depth * len(step) :]
+    module = kernel.file.module
+    entry = f'"{parameter}"'
+    listed = rf"do_not_specialize=\[{entry}\]"
+    inserted = rf"\({listed}\)$|, {listed}|(?<=[\w\"]), {entry}(?=\])"
+    by: dict[cst.CSTNode, cst.CSTNode] = {}
+    for definition in kernel.definitions:
+        for call in (one.decorator for one in definition.decorators):
+            code = module.code_for_node(call)
+            if entry in code:
+                by[call] = cst.parse_expression(re.sub(inserted, "", code, count=1))
+    if by:
+        changed = any(entry in module.code_for_node(less) for less in by.values())
+        less = None if changed else replace(module, by)
+        what = f"{entry} in do_not_specialize of {kernel.name}"
+        line = line_of(module, kernel.definitions[0])
+        yield _Leftover(edits.KERNEL, kernel.file, line, what, less)

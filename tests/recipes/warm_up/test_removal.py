@@ -12,7 +12,7 @@ from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Outcome, Plan, Reason, Status, Verdict
 from codemods.engine.planning import make_plan
-from codemods.recipes.warm_up.removal import pattern
+
 from codemods.transforms.source import compiles
 from codemods.write import write
 from tests.forks import trees
@@ -262,21 +262,3 @@ def test_what_cannot_be_read_holds_nothing_of_ours(tmp_path: Path) -> None:
 def test_a_tree_with_the_bug_keeps_the_fix(tmp_path: Path) -> None:
     fixed = applied(tmp_path / "fixed", before("00-monitor-in-utils"))
     assert plan(tmp_path / "again", fixed).changes == ()
-
-
-# The texts
-
-
-def test_a_pattern_takes_its_text_and_no_other() -> None:
-    found = pattern("def f():\n$imports    g($name)\n", name=r"\w+")
-    assert found.fullmatch("def f():\n    g(a)\n")
-    assert found.fullmatch(
-        "def f():\n    import a\n    from b import c\n\n    import d\n\n    g(a)\n"
-    )
-    assert found.fullmatch("def f():\n    from b import (\n        c,\n    )\n\n    g(a)\n")
-    for text in (
-        "def f():\n    x = 1\n\n    g(a)\n",
-        "def f():\n    g(a.b)\n",
-        "def f():\n    g(a)",
-    ):
-        assert not found.fullmatch(text)

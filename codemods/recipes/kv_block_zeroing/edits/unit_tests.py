@@ -41,6 +41,9 @@ def test_kv_block_zeroing_warmup_needs_a_zeroer_and_kv_blocks():
 """
 
 
+TEXTS = (_KERNEL, *_WARMUP.split("\n\n\n"))
+
+
 def edit(
     file: SourceFile | None,
     package: str,
