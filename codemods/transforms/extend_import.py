@@ -1,4 +1,4 @@
-"""Adds a name to a `from … import …`, sorted and laid out as isort has it, and takes it out again."""
+"""Adds a name to a `from … import …`, sorted and laid out as isort has it, or takes it out."""
 
 from __future__ import annotations
 
@@ -78,9 +78,11 @@ def shortened(module: cst.Module, node: cst.ImportFrom, name: str) -> cst.Import
         with suppress(cst.ParserSyntaxError):
             line = cst.parse_statement(candidate, config=module.config_for_parsing)
             less = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
-            if isinstance(less, cst.ImportFrom):
-                if module.code_for_node(extended(less, name)) == code:
-                    return less
+            if (
+                isinstance(less, cst.ImportFrom)
+                and module.code_for_node(extended(less, name)) == code
+            ):
+                return less
     return None
 
 

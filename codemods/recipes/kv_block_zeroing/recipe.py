@@ -47,7 +47,8 @@ def _remove_leftovers(run: Run, found: Zeroer) -> None:
     from codemods.recipes.kv_block_zeroing.facts.past_texts import PAST
     from codemods.recipes.warm_up.removal import remove_leftovers
 
-    remove_leftovers(run, PAST, found.file.name, found.kernels)
+    reason = Reason.SUPERSEDED_UPSTREAM
+    remove_leftovers(run, PAST, reason, found.file.name, found.kernels[0])
 
 
 def _superseded(found: Zeroer, warm: bool) -> str | None:

@@ -37,8 +37,8 @@ def decide(run: Run) -> None:
     if nothing is not None or block_table is None:
         reason, run.why = nothing or (Reason.NO_KERNEL, "")
         file = block_table.name if block_table else None
-        if reason is Reason.SUPERSEDED_UPSTREAM:
-            _remove_leftovers(run, file)
+        if reason is Reason.SUPERSEDED_UPSTREAM or sources.read(RUNNER) is None:
+            _remove_leftovers(run, reason, file)
             return
         run.every_edit(Status.NOT_NEEDED, reason, run.why, file)
         return
@@ -53,12 +53,12 @@ def decide(run: Run) -> None:
     run.why = _why(run, launches)
 
 
-def _remove_leftovers(run: Run, file: str | None) -> None:
-    # Only a tree that upstream has fixed needs these.
+def _remove_leftovers(run: Run, reason: Reason, file: str | None) -> None:
+    # Only a tree that upstream has fixed, or without a V1 runner, needs these.
     from codemods.recipes.slot_mapping.facts.past_texts import PAST
     from codemods.recipes.warm_up.removal import remove_leftovers
 
-    remove_leftovers(run, PAST, file)
+    remove_leftovers(run, PAST, reason, file)
 
 
 def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:

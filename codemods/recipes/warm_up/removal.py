@@ -90,50 +90,39 @@ class _Leftover:
 
 
 def remove_leftovers(
-    run: Run, past: Past, file: str | None, kernels: Sequence[Kernel] = ()
+    run: Run, past: Past, reason: Reason, file: str | None, kernel: Kernel | None = None
 ) -> None:
-    """Decide every edit of a tree that upstream has fixed, in `file`, as `run.why` says.
+    """Decide every edit of a tree that has no use for them, for the reason that `run.why` says.
 
-    The function, its call and its tests go together or not at all: none works alone. `kernels` are
-    those that requests launch.
+    The function, its call and its tests go together or not at all: none works alone. `file` is
+    named where there is no text; `kernel` is what requests launch.
     """
     found = [one for edit in _FILES for one in _leftovers(run.sources, past, edit)]
     changed = next((one for one in found if one.module is None), None)
     called = any(one.edit not in run.wanted for one in found)
-    for one in found:
-        if changed is not None:
-            run.add(_left(one, f"{changed.what} was changed" if one is not changed else None))
+    for one in [*found, *(_argument(kernel, past.parameter) if kernel else ())]:
+        if one.module is None:
+            why = " is not as this tool inserted it, so take it out by hand"
+        elif changed is not None and one in found:
+            why = f" is left, for {changed.what} is not as this tool inserted it"
         elif one.edit == edits.WARMUP and called:
-            run.add(_left(one, "what calls it is left too"))
+            why = " is left, for what calls it is left too"
         else:
             _take_out(run, one)
-    for kernel in kernels[:1]:
-        for one in _argument(kernel, past.parameter):
-            run.add(_left(one)) if one.module is None else _take_out(run, one)
+            continue
+        detail = one.what + why
+        run.add(Outcome(one.edit, Status.NOT_NEEDED, reason, detail, one.file.name, one.line))
     there = {outcome.edit for outcome in run.outcomes}
     for edit in edits.REPORTED:
         if edit not in there:
-            run.add(Outcome(edit, Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, run.why, file))
+            run.add(Outcome(edit, Status.NOT_NEEDED, reason, run.why, file))
 
 
 def _take_out(run: Run, one: _Leftover) -> None:
-    detail = f"{one.what} is taken out; upstream has its own fix"
-    outcome = Outcome(one.edit, Status.EDIT, Reason.REMOVED, detail, one.file.name)
-    run.take(Edited(outcome, one.module), one.file)
-
-
-def _left(one: _Leftover, why: str | None = None) -> Outcome:
-    """The outcome of text that is left because somebody changed it, or for another reason."""
-    detail = (
-        f"{one.what} is left, for {why}"
-        if why
-        else (
-            f"{one.what} is not as this tool inserted it, and is left; upstream has its own fix, "
-            "so take it out by hand"
-        )
-    )
-    reason = Reason.SUPERSEDED_UPSTREAM
-    return Outcome(one.edit, Status.NOT_NEEDED, reason, detail, one.file.name, one.line)
+    with run.edit(one.edit, one.file.name):
+        detail = f"{one.what} is taken out: the tree needs it no longer"
+        outcome = Outcome(one.edit, Status.EDIT, Reason.REMOVED, detail, one.file.name)
+        run.take(Edited(outcome, one.module), one.file)
 
 
 # The function, its call and its tests

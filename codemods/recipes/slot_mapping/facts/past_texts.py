@@ -1,6 +1,7 @@
 """Every text that a version of this tool inserted for the recipe: today's, and older ones.
 
-Where an edit's text changes, what it was is added here. A test takes out what each version inserted.
+Where an edit's text changes, what it was is added here: a test takes out what each version
+inserted.
 """
 
 from __future__ import annotations
