@@ -330,7 +330,9 @@ def test_white_space_that_the_parser_would_lose_is_refused_by_every_verb(
     path.write_bytes(path.read_bytes().replace(b"\nimport torch", b"\nX = 1\n\x0cimport torch"))
     before = snapshot(tree)
     assert [run(verb, tree).code for verb in VERBS] == [3, 3, 3]
-    assert list(edits(run("check", tree, "--json")).values()).count(("refused", "unparsable")) == 1
+    refused = [one for one in edits(run("check", tree, "--json")).values() if one[0] == "refused"]
+    # A call is refused for the reason for which there is no function to call.
+    assert refused == [("refused", "unparsable")] * (2 if file == WARMUP else 1)
     assert snapshot(tree) == before
 
 

@@ -26,18 +26,18 @@ def test_those_of_every_plan_come_first_and_the_recipes_own_in_their_order(
     module = registry.proofs_of("slot-mapping")
     assert module is not None
     own = [row.name for row in module.PROOFS]
-    every = [(None, name) for name in ("syntax", "lint", "mypy")]
+    every = [(None, name) for name in ("syntax", "imports", "lint", "mypy")]
     found = asked(tmp_path, Options(mypy=True, gpu=True))
     assert found == every + [("slot-mapping", name) for name in own]
 
 
 def test_what_is_not_asked_for_does_not_run(tmp_path: Path) -> None:
     names = [name for _, name in asked(tmp_path, Options())]
-    assert names == ["syntax", "lint", "order", "keys", "compile", "result", "state"]
+    assert names == ["syntax", "imports", "lint", "order", "keys", "compile", "result", "state"]
 
 
 def test_a_recipe_without_proofs_of_its_own_has_those_of_every_plan(tmp_path: Path) -> None:
     made = plan_of()
     assert registry.names()  # none of them is called as the plan's recipe is
     found = [row.name for _, row in rows.rows(made, Checkout(tmp_path, "vllm"), Options())]
-    assert found == ["syntax", "lint"]
+    assert found == ["syntax", "imports", "lint"]

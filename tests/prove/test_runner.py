@@ -92,7 +92,11 @@ def run(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch, timeout: float
     [
         ("pass", ProofStatus.PASS, "the job"),
         ("print('noise')", ProofStatus.PASS, "the job"),
-        ("raise ValueError('a\\nb')", ProofStatus.FAIL, "the tree's code raised ValueError at "),
+        (
+            "raise ValueError('a\\nb')",
+            ProofStatus.FAIL,
+            "the tree's code cannot be used as this proof does: ValueError: a b",
+        ),
         ("sys.exit(3)", ProofStatus.FAIL, "its process ended with status 3"),
         ("import os; os._exit(4)", ProofStatus.FAIL, "its process ended with status 4"),
         ("import os; os.abort()", ProofStatus.FAIL, "its process ended with status -6"),

@@ -66,9 +66,10 @@ def clearing_the_row(plan: Plan) -> Plan:
 @contextmanager
 def warmed(plan: Plan, folder: Path, *live: list[int]) -> Iterator[tuple[Any, int]]:
     """Two groups' tables with live rows, after the warm-up, and how often it launched a kernel."""
-    from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, runner
+    from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build
     from codemods.recipes.slot_mapping.proofs.job import make_job
     from codemods.recipes.slot_mapping.proofs.loading import loaded
+    from codemods.recipes.slot_mapping.proofs.warming import choices_of, warm_up
 
     job = make_job(subject(plan), Options(), folder)
     assert not isinstance(job, str), job
@@ -82,7 +83,9 @@ def warmed(plan: Plan, folder: Path, *live: list[int]) -> Iterator[tuple[Any, in
             tables.add_row((blocks, [block + 100 for block in blocks]), row)
         tables.commit_block_table(len(live))
         assert tree.warmup is not None
-        tree.warmup(runner(tree, tables, buffers(engine, job.call_sites[0])))
+        inputs = buffers(engine, job.call_sites[0])
+        choices = choices_of(tree.warmup, engine)
+        warm_up(tree.warmup, tables, inputs, choices, num_reqs=len(live))
         yield tables, len(launches)
 
 

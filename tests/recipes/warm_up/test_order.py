@@ -76,6 +76,7 @@ GOOD = {
         "    if get_pp_group().is_last_rank:\n        self.model_runner._dummy_sampler_run(None)\n",
         MONITOR,
     ),
+    "before the branch, for V1": (WARM, BRANCH, MONITOR),
     "no monitor": (BRANCH, WARM, "return 0.0\n"),
     "no monitor and an early return": (
         "if self.skip:\n    return 0.0\n",
@@ -92,7 +93,11 @@ GOOD = {
 BAD = {
     "a return between": (BRANCH, "if self.eager:\n    return 0.0\n", WARM, MONITOR),
     "after the monitor": (BRANCH, MONITOR, WARM),
-    "before the branch": (WARM, BRANCH, MONITOR),
+    "before the branch, for either runner": (
+        "warmup_v1_slot_mapping_kernel(self.model_runner)\n",
+        BRANCH,
+        MONITOR,
+    ),
     "never": (BRANCH, MONITOR),
     "on the last rank only": (
         BRANCH + "    warmup_v1_slot_mapping_kernel(self.model_runner)\n",
@@ -175,7 +180,7 @@ def test_a_monitor_in_a_method_of_the_worker_is_found(name: str) -> None:
         activate()
     """
     status, detail = proof(BRANCH, WARM, f"self.{name}()\n", beside=beside)
-    assert (status, "before the monitor" in detail) == (ProofStatus.PASS, True)
+    assert (status, "before the JIT monitor" in detail) == (ProofStatus.PASS, True)
     assert proof(BRANCH, f"self.{name}()\n", WARM, beside=beside)[0] is ProofStatus.FAIL
 
 
@@ -201,8 +206,8 @@ def test_the_inner_method_is_judged_where_the_outer_one_only_calls_it() -> None:
 def test_a_failure_names_the_line() -> None:
     _, detail = proof(BRANCH, MONITOR, WARM)
     assert detail == (
-        "line 11 activates the monitor on a path without the warm-up behind the V1/V2 branch; "
-        "line 14 warms up after the monitor is active"
+        "worker: line 11 activates the monitor on a path without the warm-up behind the V1/V2 "
+        "branch; line 14 warms up after the monitor is active"
     )
 
 

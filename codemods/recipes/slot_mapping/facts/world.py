@@ -82,9 +82,10 @@ class Classes:
     def kernel(self, value: Value) -> Kernel | None:
         """The kernel that a launched value stands for, None where it is not known."""
         if isinstance(value, Path):
-            nodes = [one.node for one in _definitions(self.sources, value)]
+            # By name: an edit of the file gives its functions new nodes.
+            found = [*_function_names(_definitions(self.sources, value))]
             for one in self.kernels:
-                if any(definition in nodes for definition in one.definitions):
+                if any((one.file.name, node.name.value) in found for node in one.definitions):
                     return one
         last = value.text.rpartition(".")[2]
         return next((one for one in self.kernels if one.name == last), None)
@@ -347,6 +348,13 @@ def _definitions(sources: Sources, path: Path) -> tuple[Definition, ...]:
     if path.imported is None:
         return definitions(sources, path.file, path.text)
     return imported(sources, path.file, path.imported, path.text.partition(".")[2])
+
+
+def _function_names(found: Sequence[Definition]) -> Iterator[tuple[str, str]]:
+    """The file and the name of each function."""
+    for one in found:
+        if isinstance(one.node, cst.FunctionDef):
+            yield one.file.name, one.node.name.value
 
 
 def _is_nothing(ids: Value) -> bool:

@@ -81,7 +81,8 @@ def test_calls_that_reach_every_kernel_warm_such_a_tree_up(tmp_path: Path) -> No
     once = "        tables.compute_slot_mapping(1, query_start_loc, positions)\n"
     two = (
         "        several = torch.tensor([0, 1, 2], dtype=torch.int32, device=model_runner.device)\n"
-        "        tables.compute_slot_mapping(2, several, torch.zeros(2, dtype=torch.int64))\n"
+        "        tables.compute_slot_mapping(2, several, torch.zeros(2, dtype=torch.int64, "
+        "device=model_runner.device))\n"
     )
     row = run("keys", plan(tmp_path, fork="01-several-launches", warmup=swap(once, once * 2 + two)))
     assert row.status is ProofStatus.PASS, row
@@ -178,10 +179,11 @@ def test_what_the_tree_imports_and_is_not_here_is_stood_in_for(tmp_path: Path) -
     assert "acme_ops" in str(row.figures["stand_ins"])
 
 
-def test_a_warm_up_that_wants_more_of_the_runner_is_skipped(tmp_path: Path) -> None:
+def test_a_warm_up_that_wants_what_the_runner_does_not_have_fails(tmp_path: Path) -> None:
     wants = swap("model_runner.input_batch.block_table\n", "model_runner.acme.block_table\n")
     row = run("keys", plan(tmp_path, warmup=wants))
-    assert row.status is ProofStatus.SKIPPED
+    assert row.status is ProofStatus.FAIL
+    assert "vllm/v1/worker/gpu/warmup.py:" in row.detail
     assert "`acme`" in row.detail
 
 
