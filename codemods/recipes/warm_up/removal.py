@@ -30,11 +30,27 @@ from codemods.transforms.statements import line_of, replace
 _IMPORTS = (
     r"(?:(?:    (?:from [\w.]+ import|import) [^\n]*\n(?:        \w+,\n)*(?:    \)\n)?)+\n)*\n?"
 )
+# What the worker's test was before 0.2.0.
+_ORDER_TEST = """\
+def test_worker_warms_{purpose}_up_before_the_jit_monitor():
+{{imports}}    # A method is indented; a comment that names the monitor does not count.
+    source = inspect.getsource({{worker}})
+    nodes = ast.walk(ast.parse("if True:\\n" + source))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    lines = [(ast.unparse(call.func), call.lineno) for call in calls]
+    warmup = min(n for name, n in lines if name == "{function}")
+    assert all(warmup < n for name, n in lines if "jit_monitor" in name)
+"""
 _FILES = {
     edits.WORKER: WORKER,
     edits.UNIT_TESTS: f"../{test_module.EXPECTED}",
     edits.WARMUP: warmup_module.MODULE,
 }
+
+
+def order_test(purpose: str, function: str) -> str:
+    """The test that an early version added for the worker's call."""
+    return _ORDER_TEST.format(purpose=purpose, function=function)
 
 
 @dataclass(frozen=True)
@@ -66,7 +82,8 @@ class Past:
         else:
             texts = self.forms if edit == edits.WARMUP else self.tests
             for text in texts:
-                yield known_text.statements(text, 2, imports=_IMPORTS, **self.parts)
+                parts = {"imports": _IMPORTS, "worker": r"[\w.]+", **self.parts}
+                yield known_text.statements(text, 2, **parts)
 
     def _calls(self) -> Iterator[re.Pattern[str]]:
         for flag in ("{path}", None):

@@ -3,180 +3,224 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import Outcome, Plan, Reason, Status, Verdict
+from codemods.engine.plan import Plan, Reason, Status, Verdict
 from codemods.engine.planning import make_plan
-
-from codemods.transforms.source import compiles
+from codemods.engine.sources import Edited, SourceFile, Sources
+from codemods.recipes.kv_block_zeroing.edits import unit_tests as zeroing_tests
+from codemods.recipes.kv_block_zeroing.edits import warmup as zeroing
+from codemods.recipes.kv_block_zeroing.facts import past_texts as zeroing_past
+from codemods.recipes.slot_mapping.edits import unit_tests as slot_tests
+from codemods.recipes.slot_mapping.edits import warmup as slots
+from codemods.recipes.slot_mapping.facts import past_texts as slots_past
+from codemods.recipes.warm_up import module, worker
+from codemods.release.names import Source
+from codemods.transforms import known_text
 from codemods.write import write
 from tests.forks import trees
-from tests.recipes.kv_block_zeroing import forks as kv_forks
+from tests.recipes.kv_block_zeroing import forks
+from tests.releases.trees import run, tree_of
 
-Files = Mapping[str, bytes]
+Files = dict[str, bytes]
 
-LEFTOVERS = Path(__file__).parents[3] / "fixtures" / "leftovers"
+FOLDER = Path(__file__).parents[3] / "fixtures" / "leftovers"
 TESTS = "tests/v1/worker/test_gpu_model_runner.py"
 WARMUP = f"vllm/{trees.WARMUP}"
 WORKER = f"vllm/{trees.WORKER}"
-TABLE = f"vllm/{trees.BLOCK_TABLE}"
-FUNCTION = "warmup_v1_slot_mapping_kernel"
-TEST_MODULE = b"import pytest\n\n\ndef test_something():\n    assert pytest\n"
-
-# The fix of one tree in another one, in which upstream has fixed the kernel in its own way.
-FIXABLE = {"slot-mapping": "00-monitor-in-utils", "kv-block-zeroing": "00-both-runners"}
-
-
-def plan(root: Path, files: Files, recipe: str = "slot-mapping", **options: object) -> Plan:
-    kv_forks.write(files, root)
-    return make_plan(Checkout.find(root), registry.chosen([recipe]), **options)  # type: ignore[arg-type]
-
-
-def applied(root: Path, files: Files, recipe: str = "slot-mapping") -> dict[str, bytes]:
-    """What the tool makes of a tree, on the disk, in the order in which it writes."""
-    found = plan(root, files, recipe)
-    write(root, sorted(found.changes, key=lambda change: change.rank))
-    return {name: (root / name).read_bytes() for name in files}
-
-
-def before(fork: str) -> dict[str, bytes]:
-    return {**trees.fork(fork).tree.files, TESTS: TEST_MODULE}
-
-
-def superseded(files: Files) -> dict[str, bytes]:
-    """The tree with upstream's kernel class, as after a rebase."""
-    return {**files, TABLE: trees.fork("00-kernel-class").tree.files[TABLE]}
-
-
-def outcomes(found: Plan) -> dict[str, Outcome]:
-    return {one.edit: one for one in found.outcomes}
-
-
+UTILS = "vllm/v1/worker/utils.py"
+EDITS = {"warmup": WARMUP, "worker": WORKER, "unit-tests": TESTS}
+RECIPES = ("slot-mapping", "kv-block-zeroing")
+PAST = {"slot-mapping": slots_past.PAST, "kv-block-zeroing": zeroing_past.PAST}
+FORM = {
+    "slot-mapping": slots.form(False, clears=True, marks=False),
+    "kv-block-zeroing": zeroing.function_text(["_kv_block_zeroer", "kv_block_zeroer"]),
+}
 REMOVED = (Status.EDIT, Reason.REMOVED)
 LEFT = (Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM)
 
 
+@cache
+def upstream() -> Files:
+    """A tree in which upstream has fixed what both recipes fix."""
+    table = f"vllm/{trees.BLOCK_TABLE}"
+    return {
+        **forks.fork("01-count-in-the-grid").files,
+        table: trees.fork("00-kernel-class").tree.files[table],
+        TESTS: b"import pytest\n\n\ndef test_something():\n    assert pytest\n",
+    }
+
+
+def with_fix(files: Files, recipe: str) -> Files:
+    """The tree with our fix put in by hand, as a rebase leaves it."""
+    call, with_function = PAST[recipe].call, dict(files)
+    added = module.add(SourceFile(WARMUP, files[WARMUP]), call.function, FORM[recipe], "")
+    with_function[WARMUP] = bytes_of(added)
+    with tempfile.TemporaryDirectory() as folder:
+        sources = Sources(Checkout.find(forks.write(with_function, Path(folder))))
+        called = worker.edit(SourceFile(WORKER, files[WORKER]), call, sources)
+    tests = SourceFile(TESTS, files[TESTS])
+    if recipe == "slot-mapping":
+        kernels = [("v1.worker.block_table", "_compute_slot_mapping_kernel")]
+        tested = slot_tests.edit(tests, "vllm", kernels, warmup=True)
+    else:
+        kernel = ("v1.worker.utils", "_zero_kv_blocks_kernel")
+        tested = zeroing_tests.edit(tests, "vllm", kernel, ["kv_block_zeroer"])
+    return {**with_function, WORKER: bytes_of(called), TESTS: bytes_of(tested)}
+
+
+def bytes_of(edited: Edited) -> bytes:
+    assert edited.module is not None
+    return edited.module.bytes
+
+
+@cache
+def fixed(recipe: str) -> Files:
+    return with_fix(upstream(), recipe)
+
+
+def plan(files: Files, recipe: str = "slot-mapping", skip: str = "") -> Plan:
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Checkout.find(forks.write(files, Path(folder)))
+        return make_plan(checkout, registry.chosen([recipe]), skip=frozenset(filter(None, [skip])))
+
+
 def statuses(found: Plan) -> dict[str, tuple[Status, Reason]]:
-    return {edit: (one.status, one.reason) for edit, one in outcomes(found).items()}
+    return {one.edit: (one.status, one.reason) for one in found.outcomes}
+
+
+def rewritten(files: Files, recipe: str) -> Files:
+    """The tree as apply leaves it; a second run changes nothing."""
+    found = plan(files, recipe)
+    assert found.verdict is Verdict.SUPERSEDED
+    after = forks.rewritten(files, found)
+    assert plan(after, recipe).changes == ()
+    return after
 
 
 # Taken out, byte for byte
 
 
-SAME_TABLES = [
-    name
-    for name in trees.names()
-    if trees.fork(name).expected["verdict"] == "fixable"
-    and trees.fork(name).tree.package == "vllm"
-    and name != "14-crlf"
-]
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_is_left_of_the_edits_goes(recipe: str, count: int) -> None:
+    for names in combinations(EDITS, count):
+        changed = {EDITS[name]: fixed(recipe)[EDITS[name]] for name in names}
+        files = {**upstream(), **changed}
+        found = plan(files, recipe)
+        assert {name for name, one in statuses(found).items() if one == REMOVED} == {*names}
+        assert forks.rewritten(files, found) == upstream()
+        assert found.carried_out().verdict is Verdict.SUPERSEDED
 
 
-@pytest.mark.parametrize("fork", SAME_TABLES)
-def test_what_was_inserted_goes_to_the_letter(tmp_path: Path, fork: str) -> None:
-    was = before(fork)
-    fixed = applied(tmp_path / "fixed", was)
-    rebased = superseded(fixed)
-    found = plan(tmp_path / "rebased", rebased)
-    assert found.verdict is Verdict.SUPERSEDED
-    assert set(statuses(found).values()) <= {REMOVED, LEFT}
-    assert {change.path for change in found.changes} == {
-        name for name in was if rebased[name] != superseded(was)[name]
+SHAPES: Mapping[str, Callable[[bytes], bytes]] = {
+    "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
+    "tabs": lambda data: data.replace(b"    ", b"\t"),
+    "no last line end": lambda data: data.rstrip(),
+    "comment at the end": lambda data: data + b"\n# The end.\n",
+    "no Any": lambda data: data.replace(b"from typing import Any\n", b"").replace(b"Any", b"int"),
+    "nothing of the standard library": lambda data: re.sub(
+        rb"from (?:collections.abc|typing) .*\n", b"", data
+    ).replace(b"Any", b"int"),
+    "BOM": lambda data: b"\xef\xbb\xbf" + data,
+    "import in parentheses": lambda data: data.replace(
+        b"import warmup_kernels", b"import (\n    warmup_kernels,  # V2\n)"
+    ),
+    "import of an alias": lambda data: data.replace(
+        b"import warmup_kernels", b"import warmup_kernels as warmup_kernels"
+    ),
+    "no import at the top": lambda data: re.sub(rb"from \.gpu\.warmup.*\n", b"", data),
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_bytes_around_it_stay(shape: str, recipe: str) -> None:
+    change = SHAPES[shape]
+    was = {
+        name: change(data) if name in EDITS.values() else data for name, data in upstream().items()
     }
-    now = applied(tmp_path / "removed", rebased)
-    assert now == superseded(was)
-    assert plan(tmp_path / "again", now).changes == ()
+    before = with_fix(was, recipe)
+    assert all(before[name] != was[name] for name in EDITS.values())
+    assert rewritten(before, recipe) == was
+
+
+def test_both_recipes_take_out_their_own_in_either_order_and_at_once() -> None:
+    one, other = RECIPES
+    both = with_fix(fixed(one), other)
+    assert rewritten(both, other) == fixed(one)
+    assert rewritten(rewritten(both, one), other) == rewritten(both, "all") == upstream()
+
+
+def test_what_a_fork_put_behind_it_stays_where_it_is() -> None:
+    more = b"\n\n# Ours.\ndef of_the_fork():\n    pass\n"
+    longer = {name: fixed("slot-mapping")[name] + more for name in (WARMUP, TESTS)}
+    after = rewritten({**fixed("slot-mapping"), **longer}, "slot-mapping")
+    assert after == {**upstream(), **{name: upstream()[name] + more for name in longer}}
+
+
+@pytest.mark.parametrize("version", ["0.29.0", "0.33.0"])
+def test_a_real_release_comes_out_as_it_went_in(version: str) -> None:
+    tree = tree_of(version, Source.WHEEL)
+    names = [path.relative_to(tree).as_posix() for path in tree.rglob("*.py")]
+    files = {name: (tree / name).read_bytes() for name in names} | {TESTS: upstream()[TESTS]}
+    both = with_fix(with_fix(files, RECIPES[0]), RECIPES[1])
+    assert rewritten(both, "all") == files
+
+
+def test_a_tree_without_the_v1_runner_has_no_use_for_it_either() -> None:
+    gone = {"vllm/v1/worker/gpu_model_runner.py", f"vllm/{trees.BLOCK_TABLE}"}
+    files = {name: data for name, data in fixed("slot-mapping").items() if name not in gone}
+    after = forks.rewritten(files, plan(files))
+    assert after == {name: data for name, data in upstream().items() if name not in gone}
+    assert plan(after).verdict is Verdict.NOT_AFFECTED
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("was", "ours"),
     [
-        pytest.param(lambda data: data.replace(b"\n", b"\r\n"), id="CRLF"),
-        pytest.param(lambda data: data.replace(b"    ", b"\t"), id="tabs"),
-        pytest.param(lambda data: data.rstrip(), id="no last line end"),
-        pytest.param(lambda data: data + b"\n# The end.\n", id="comment at the end"),
-        pytest.param(lambda data: data.replace(b"from typing import Any\n", b""), id="no Any"),
-        pytest.param(lambda data: b"\xef\xbb\xbf" + data, id="BOM"),
+        ("@triton.jit", '@triton.jit(do_not_specialize=["n_blocks"])'),
+        ("@triton.jit(debug=True)", '@triton.jit(debug=True, do_not_specialize=["n_blocks"])'),
+        (
+            '@triton.jit(do_not_specialize=["stride"])',
+            '@triton.jit(do_not_specialize=["stride", "n_blocks"])',
+        ),
     ],
 )
-def test_the_bytes_around_it_stay(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
-    was = before("00-monitor-in-triton-utils")
-    was = {
-        name: change(data) if name.startswith("vllm/v1/worker/g") else data
-        for name, data in was.items()
-    }
-    assert all(compiles(data) for data in was.values())
-    rebased = superseded(applied(tmp_path / "fixed", was))
-    assert rebased[WARMUP] != was[WARMUP]
-    assert applied(tmp_path / "removed", rebased) == superseded(was)
-
-
-def test_what_a_fork_put_behind_it_stays_where_it_is(tmp_path: Path) -> None:
-    fixed = superseded(applied(tmp_path / "fixed", before("00-monitor-in-utils")))
-    more = b"\n\n# Ours.\ndef of_the_fork():\n    pass\n"
-    fixed |= {WARMUP: fixed[WARMUP] + more, TESTS: fixed[TESTS] + more}
-    now = applied(tmp_path / "removed", fixed)
-    was = before("00-monitor-in-utils")
-    assert (now[WARMUP], now[TESTS]) == (was[WARMUP] + more, was[TESTS] + more)
-
-
-@pytest.mark.parametrize("warmup", ["warmup-0.1.0", "warmup-several-0.1.0"])
-def test_the_text_of_an_older_version_goes_too(tmp_path: Path, warmup: str) -> None:
-    was = superseded(before("00-monitor-in-utils"))
-    fixed = superseded(applied(tmp_path / "fixed", before("00-monitor-in-utils")))
-    for name, text in ((WARMUP, warmup), (TESTS, "tests-0.1.0")):
-        fixed[name] = was[name] + b"\n\n" + (LEFTOVERS / f"{text}.txt").read_bytes()
-    assert applied(tmp_path / "removed", fixed) == was
-
-
-@pytest.mark.parametrize("recipes", [("slot-mapping",), ("kv-block-zeroing",), ("all",)])
-def test_each_recipe_takes_out_its_own(tmp_path: Path, recipes: tuple[str, ...]) -> None:
-    was = {**kv_forks.fork("00-both-runners").files, TESTS: TEST_MODULE}
-    fixed = applied(tmp_path / "fixed", was, "all")
-    assert b"zeroing" in fixed[WORKER]
-    assert b"slot_mapping" in fixed[WORKER]
-    upstream = kv_forks.fork("01-upstream").files
-    rebased = superseded({**fixed, **_upstreams_own(upstream, was)})
-    for recipe in recipes:
-        rebased = applied(tmp_path / recipe, rebased, recipe)
-    worker, warm = rebased[WORKER], rebased[WARMUP]
-    assert (b"slot_mapping" in worker) == (recipes == ("kv-block-zeroing",))
-    assert (b"block_zeroing" in worker) == (recipes == ("slot-mapping",))
-    if recipes == ("all",):
-        assert worker == was[WORKER]
-        assert warm == _upstreams_own(upstream, was).get(WARMUP, was[WARMUP])
-        assert rebased[TESTS] == was[TESTS]
-
-
-def _upstreams_own(upstream: Files, was: Files) -> dict[str, bytes]:
-    """The files that upstream's fix of the zeroer changed and ours did not."""
-    return {
-        name: data
-        for name, data in upstream.items()
-        if was.get(name) != data and name not in (WARMUP, WORKER)
-    }
-
-
-def test_check_asks_for_it_and_then_for_nothing(tmp_path: Path) -> None:
-    rebased = superseded(applied(tmp_path / "fixed", before("00-monitor-in-utils")))
-    found = plan(tmp_path / "rebased", rebased)
-    assert statuses(found) == {
-        "kernel": LEFT,
-        "warmup": REMOVED,
-        "worker": REMOVED,
-        "unit-tests": REMOVED,
-    }
-    ranks = {change.path: change.rank for change in found.changes}
-    assert ranks[WORKER] < ranks[TESTS] < ranks[WARMUP]
-    assert outcomes(found)["worker"].detail == (
-        f"the call of {FUNCTION} is taken out; upstream has its own fix"
+def test_what_the_kernel_does_not_take_leaves_its_decorator(was: str, ours: str) -> None:
+    before, after = (
+        {**upstream(), UTILS: upstream()[UTILS].replace(b"@triton.jit", text.encode())}
+        for text in (was, ours)
     )
-    assert found.carried_out().verdict is Verdict.SUPERSEDED
+    assert rewritten(after, "kv-block-zeroing") == before
+    assert statuses(plan(after, "kv-block-zeroing"))["kernel"] == REMOVED
+
+
+def test_every_command_takes_it_for_a_change(tmp_path: Path) -> None:
+    root = forks.write(fixed("slot-mapping"), tmp_path)
+    assert run("check", root).code == 1
+    patch = run("diff", root).stdout.decode()
+    assert not re.search(r"^\+(?!\+|from \.gpu\.warmup import)", patch, re.MULTILINE)
+    proved = run("verify", root, "--json").json["proofs"]
+    assert {one["status"] for one in proved if one["recipe"] is None} <= {"pass", "skipped"}
+    assert run("apply", root).code == 0
+    assert {name: (root / name).read_bytes() for name in upstream()} == upstream()
+    assert run("check", root).code == 0
+
+
+def test_the_tree_works_between_the_writes(tmp_path: Path) -> None:
+    files = with_fix(fixed("slot-mapping"), "kv-block-zeroing")
+    changes = sorted(plan(files, "all").changes, key=lambda change: change.rank)
+    assert [change.path for change in changes] == [WORKER, TESTS, WARMUP]
+    write(forks.write(files, tmp_path), changes)
 
 
 # Left, and said
@@ -191,15 +235,16 @@ CHANGES = {
         b"# Ours.\n@torch.inference_mode()\ndef warmup_v1",
     ),
     "the call": (WORKER, b"# V1: compile", b"# V1, compile"),
-    "its guard": (
+    "its guard": (WORKER, b"if not self.use_v2_model_runner:", b"if not self.is_v2():"),
+    "an arm more": (
         WORKER,
-        b"if not self.use_v2_model_runner:\n",
-        b"if self.on and not self.use_v2_model_runner:\n",
+        b"_kernel(self.model_runner)\n",
+        b"_kernel(self.model_runner)\n        else:\n            pass\n",
     ),
     "another call": (
         WORKER,
-        b"    def execute_model",
-        b"    def again(self):\n        warmup_v1_slot_mapping_kernel(self.model_runner)\n\n    def execute_model",
+        b"    def execute_model(",
+        b"    again = warmup_v1_slot_mapping_kernel\n\n    def execute_model(",
     ),
     "a test": (TESTS, b"assert not tables.method_calls", b"assert tables.method_calls == []"),
     "a test of its own": (
@@ -211,54 +256,102 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_a_fork_changed_is_left_with_what_belongs_to_it(tmp_path: Path, what: str) -> None:
+def test_what_a_fork_changed_is_left_with_what_belongs_to_it(what: str) -> None:
     name, old, new = CHANGES[what]
-    rebased = superseded(applied(tmp_path / "fixed", before("00-monitor-in-utils")))
-    assert rebased[name].count(old) == 1
-    rebased[name] = rebased[name].replace(old, new)
-    found = plan(tmp_path / "rebased", rebased)
-    assert found.verdict is Verdict.SUPERSEDED
+    files = fixed("slot-mapping")
+    assert files[name].count(old) == 1
+    found = plan({**files, name: files[name].replace(old, new)})
+    assert (found.verdict, found.changes) == (Verdict.SUPERSEDED, ())
+    assert set(statuses(found).values()) == {LEFT}
+    by_hand = [one for one in found.outcomes if one.detail.endswith("so take it out by hand")]
+    assert [(one.file, bool(one.line)) for one in by_hand] == [(name, True)]
+    kept = [one for one in found.outcomes if re.search(r"is left, for .* is not as", one.detail)]
+    assert len(kept) == 2
+
+
+def test_a_line_added_to_the_function_leaves_it() -> None:
+    files = fixed("slot-mapping")
+    found = plan({**files, WARMUP: files[WARMUP] + b"\n    print()\n"})
     assert found.changes == ()
-    told = [one for one in found.outcomes if "is not as this tool inserted it" in one.detail]
-    assert [one.file for one in told] == [name]
-    assert told[0].line is not None
-    left = [one for one in found.outcomes if re.search("is left, for .* was changed$", one.detail)]
-    assert len(left) == 2
 
 
 @pytest.mark.parametrize(
     ("skip", "left"),
-    [
-        ("worker", {"worker", "warmup"}),
-        ("unit-tests", {"unit-tests", "warmup"}),
-        ("warmup", {"warmup"}),
-    ],
+    [("worker", "worker warmup"), ("unit-tests", "unit-tests warmup"), ("warmup", "warmup")],
 )
-def test_nothing_is_taken_from_under_what_is_skipped(
-    tmp_path: Path, skip: str, left: set[str]
-) -> None:
-    rebased = superseded(applied(tmp_path / "fixed", before("00-monitor-in-utils")))
-    found = plan(tmp_path / "rebased", rebased, skip=frozenset({skip}))
+def test_nothing_is_taken_from_under_what_is_skipped(skip: str, left: str) -> None:
+    found = plan(fixed("slot-mapping"), skip=skip)
     gone = {one.edit for one in found.outcomes if one.reason is Reason.REMOVED}
-    assert gone == {"warmup", "worker", "unit-tests"} - left
+    assert gone == {*EDITS} - {*left.split()}
 
 
-@pytest.mark.parametrize("recipe", ["slot-mapping", "kv-block-zeroing"])
-def test_a_superseded_tree_without_our_text_needs_nothing(tmp_path: Path, recipe: str) -> None:
-    files = superseded(kv_forks.fork("01-upstream").files)
-    found = plan(tmp_path, files, recipe)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_superseded_tree_without_our_text_needs_nothing(recipe: str) -> None:
+    found = plan(upstream(), recipe)
     assert set(statuses(found).values()) == {LEFT}
     assert {one.detail for one in found.outcomes} == {found.recipes[0].why}
 
 
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        '@triton.jit(do_not_specialize=[\n    "n_blocks",\n])',
+        '@triton.jit(do_not_specialize=("stride", "n_blocks"))',
+    ],
+)
+def test_an_argument_written_otherwise_is_left_and_said(decorator: str) -> None:
+    data = upstream()[UTILS].replace(b"@triton.jit", decorator.encode())
+    found = plan({**upstream(), UTILS: data}, "kv-block-zeroing")
+    assert (found.verdict, found.changes) == (Verdict.SUPERSEDED, ())
+    assert found.outcomes[0].detail.endswith("so take it out by hand")
+
+
+def test_upstream_s_own_argument_stays() -> None:
+    files = {**upstream(), **forks.fork("01-upstream").files}
+    assert plan(files, "kv-block-zeroing").changes == ()
+
+
 def test_what_cannot_be_read_holds_nothing_of_ours(tmp_path: Path) -> None:
-    kv_forks.write(superseded(before("00-monitor-in-utils")), tmp_path)
-    (tmp_path / WARMUP).unlink()
-    (tmp_path / WARMUP).symlink_to("/nowhere")
-    found = make_plan(Checkout.find(tmp_path), registry.chosen(()))
+    root = forks.write(fixed("slot-mapping"), tmp_path)
+    (root / WARMUP).unlink()
+    (root / WARMUP).symlink_to("/nowhere")
+    found = make_plan(Checkout.find(root), registry.chosen(()))
     assert found.verdict is Verdict.SUPERSEDED
 
 
-def test_a_tree_with_the_bug_keeps_the_fix(tmp_path: Path) -> None:
-    fixed = applied(tmp_path / "fixed", before("00-monitor-in-utils"))
-    assert plan(tmp_path / "again", fixed).changes == ()
+@pytest.mark.parametrize(
+    ("recipe", "fork"),
+    [("slot-mapping", "00-monitor-in-utils"), ("kv-block-zeroing", "00-both-runners")],
+)
+def test_a_tree_with_the_bug_keeps_the_fix(recipe: str, fork: str) -> None:
+    files = trees.fork(fork).tree.files if "monitor" in fork else forks.fork(fork).files
+    after = forks.rewritten(dict(files), plan(dict(files), recipe))
+    assert after != files
+    assert plan(after, recipe).changes == ()
+
+
+# The texts of each version
+
+
+def past_texts() -> Iterator[tuple[str, str, Path]]:
+    for path in sorted(FOLDER.glob("*/*.txt")):
+        edit = next(edit for edit in EDITS if path.name.startswith(edit))
+        yield path.parent.name, edit, path
+
+
+@pytest.mark.parametrize(
+    ("recipe", "edit", "path"),
+    [pytest.param(*one, id=f"{one[0]}/{one[2].stem}") for one in past_texts()],
+)
+def test_what_a_version_inserted_is_known(recipe: str, edit: str, path: Path) -> None:
+    text = path.read_text("utf-8")
+    code = before = "a = 1\n"
+    if edit == "worker":
+        code = before = "if a:\n    b = 1\n"
+        text = "\n" + re.sub("(?m)^(?=.)", "    ", text)
+    else:
+        text = "\n\n" + text
+    code += text
+    for known in PAST[recipe].known(edit):
+        code = known_text.without(code, "    ", known)
+    assert code == before

@@ -95,8 +95,6 @@ _OF_THE_WARMUP = (
     (_RAISES, ("SimpleNamespace", "pytest", "torch")),
     (_LIVE, ("SimpleNamespace", "torch")),
 )
-
-
 TEXTS = (_KERNEL, _TABLES, _BORROWS, _RAISES, _LIVE)
 
 

@@ -10,7 +10,7 @@ from itertools import product
 
 from codemods.recipes.slot_mapping.edits import unit_tests, warmup
 from codemods.recipes.slot_mapping.facts.names import PARAMETER
-from codemods.recipes.warm_up.removal import Past
+from codemods.recipes.warm_up.removal import Past, order_test
 from codemods.transforms.known_text import regex
 
 _SEVERAL_0_1_0 = '''\
@@ -56,17 +56,6 @@ def warmup_v1_slot_mapping_kernel(model_runner: Any) -> None:
 {marked}    # Dummy runs may use these slots: leave none of block 1.
     block_tables.compute_slot_mapping(size, query_start_loc, positions)
 '''
-_WORKER_TEST_0_1_0 = """\
-def test_worker_warms_slot_mapping_up_before_the_jit_monitor():
-{imports}    # A method is indented; a comment that names the monitor does not count.
-    source = inspect.getsource({worker})
-    nodes = ast.walk(ast.parse("if True:\\n" + source))
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    lines = [(ast.unparse(call.func), call.lineno) for call in calls]
-    warmup = min(n for name, n in lines if name == "{function}")
-    assert all(warmup < n for name, n in lines if "jit_monitor" in name)
-"""
-
 _BOTH = (False, True)
 _FORMS = [
     warmup.form(several, clears=clears, marks=marks)
@@ -77,7 +66,7 @@ _NUMBERED = [text.replace("unspecialized(", "unspecialized{number}(") for text i
 PAST = Past(
     warmup.CALL,
     forms=[*_FORMS, _SEVERAL_0_1_0],
-    tests=[*_NUMBERED, _WORKER_TEST_0_1_0],
+    tests=[*_NUMBERED, order_test("slot_mapping", warmup.FUNCTION)],
     parameter=PARAMETER,
     parts={
         "function": warmup.FUNCTION,
@@ -89,6 +78,5 @@ PAST = Past(
                 regex(unit_tests.KERNELS, loop=r"for kernel in \([^()]*\):"),
             )
         ),
-        "worker": r"[\w.]+",
     },
 )
