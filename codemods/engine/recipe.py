@@ -101,7 +101,7 @@ class Run:
             self.add(edited.outcome)
             return
         after = edited.module.bytes
-        if source.loses_white_space(file.data, after):
+        if _loses_white_space(edited, file, after):
             raise Refusal(
                 Reason.UNPARSABLE, "parsing it would change white space outside the edit", file.name
             )
@@ -153,6 +153,12 @@ class Run:
         rank = self.recipe.writes.index(edit)
         outcome = self._outcomes.get(edit)
         return -rank if outcome is not None and outcome.reason is Reason.REMOVED else rank
+
+
+def _loses_white_space(edited: Edited, file: SourceFile, after: bytes) -> bool:
+    if edited.outcome.reason is Reason.REMOVED:  # lines of white space are to go
+        return file.module.bytes != file.data
+    return source.loses_white_space(file.data, after)
 
 
 @contextmanager

@@ -74,7 +74,9 @@ def shortened(module: cst.Module, node: cst.ImportFrom, name: str) -> cst.Import
         re.sub(rf"[ \t]*\b{name},?\r?\n", "", code),
         re.sub(rf"\b{name}, |, {name}\b", "", code),
     )
-    for candidate in candidates if kept else ():
+    for candidate in candidates:
+        if not kept or candidate == code:
+            continue
         with suppress(cst.ParserSyntaxError):
             line = cst.parse_statement(candidate, config=module.config_for_parsing)
             less = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None

@@ -68,11 +68,10 @@ def loses_white_space(before: bytes, after: bytes) -> bool:
     spaces at the end. Far cheaper than `survives_parsing`, and as good on what is seen in trees.
     """
     old, new = (Counter(data.splitlines(keepends=True)) for data in (before, after))
-    lost = [line for line in old - new if line.strip(b"\r\n")]
-    for data in filter(None, (before, after)):
-        if lost and not data.endswith((b"\n", b"\r")):
-            last = data.splitlines()[-1]
-            lost = [line for line in lost if line.rstrip(b"\r\n") != last]  # but for its line end
+    lost = list((old - new).keys())
+    if lost and not before.endswith((b"\n", b"\r")):
+        last = before.splitlines()[-1]
+        lost = [line for line in lost if line != last]  # it may have got its line end
     gained = {b"".join(line.split()) for line in new - old}
     return any(b"".join(line.split()) in {b"", *gained} for line in lost)
 
