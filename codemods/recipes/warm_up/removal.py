@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import libcst as cst
 
-from codemods.engine.checkout import WORKER
+from codemods.engine.checkout import WORKER, UnreadableFile
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.recipe import Run
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
@@ -46,6 +47,7 @@ _FILES = {
     edits.UNIT_TESTS: f"../{test_module.EXPECTED}",
     edits.WARMUP: warmup_module.MODULE,
 }
+_WHAT = {edits.WORKER: "the call of ", edits.UNIT_TESTS: "the test code of ", edits.WARMUP: ""}
 
 
 def order_test(purpose: str, function: str) -> str:
@@ -115,19 +117,20 @@ def remove_leftovers(
     named where there is no text; `kernel` is what requests launch.
     """
     found = [one for edit in _FILES for one in _leftovers(run.sources, past, edit)]
-    changed = next((one for one in found if one.module is None), None)
-    called = any(one.edit not in run.wanted for one in found)
+    changed = (f"{one.what} is not as this tool inserted it" for one in found if not one.module)
+    kept = next(changed, None) or _used_elsewhere(run.sources, past.call.function, found)
+    skipped = any(one.edit not in run.wanted for one in found)
     for one in [*found, *(_argument(kernel, past.parameter) if kernel else ())]:
         if one.module is None:
-            why = " is not as this tool inserted it, so take it out by hand"
-        elif changed is not None and one in found:
-            why = f" is left, for {changed.what} is not as this tool inserted it"
-        elif one.edit == edits.WARMUP and called:
-            why = " is left, for what calls it is left too"
+            why = "is not as this tool inserted it, so take it out by hand"
+        elif kept is not None and one.edit != edits.KERNEL:
+            why = f"is left, for {kept}"
+        elif one.edit == edits.WARMUP and skipped:
+            why = "is left, for what calls it is left too"
         else:
             _take_out(run, one)
             continue
-        detail = one.what + why
+        detail = f"{one.what} {why}"
         run.add(Outcome(one.edit, Status.NOT_NEEDED, reason, detail, one.file.name, one.line))
     there = {outcome.edit for outcome in run.outcomes}
     for edit in edits.REPORTED:
@@ -140,6 +143,22 @@ def _take_out(run: Run, one: _Leftover) -> None:
         detail = f"{one.what} is taken out: the tree needs it no longer"
         outcome = Outcome(one.edit, Status.EDIT, Reason.REMOVED, detail, one.file.name)
         run.take(Edited(outcome, one.module), one.file)
+
+
+def _used_elsewhere(sources: Sources, function: str, found: Sequence[_Leftover]) -> str | None:
+    """That another file of the package names the function that is to go."""
+    checkout = sources.checkout
+    known = {one.file.name for one in found}
+    pending = ["."] if any(one.edit == edits.WARMUP for one in found) else []
+    while pending:
+        folder = pending.pop()
+        for relative in checkout.python_files(folder):
+            name = checkout.name(relative)
+            with suppress(UnreadableFile):
+                if name not in known and function.encode() in (checkout.read(relative) or b""):
+                    return f"{name} names {function}"
+        pending += (f"{folder}/{one}" for one in checkout.files.folders(checkout.name(folder)))
+    return None
 
 
 # The function, its call and its tests
@@ -162,8 +181,8 @@ def _leftovers(sources: Sources, past: Past, edit: str) -> Iterator[_Leftover]:
     line = next(
         i for i, one in enumerate(lines, 1) if one == left or (not left and named.search(one))
     )
-    what = {edits.WARMUP: "", edits.WORKER: "the call of ", edits.UNIT_TESTS: "what tests "}[edit]
-    yield _Leftover(edit, file, line, what + past.call.function, None if left else module)
+    what = _WHAT[edit] + past.call.function
+    yield _Leftover(edit, file, line, what, None if left else module)
 
 
 def _without(file: SourceFile, past: Past, edit: str) -> cst.Module:

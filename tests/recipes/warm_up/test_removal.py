@@ -26,6 +26,7 @@ from codemods.recipes.warm_up import module, worker
 from codemods.release.names import Source
 from codemods.write import write
 from tests.forks import trees
+from tests.output.test_schema import validate
 from tests.recipes.kv_block_zeroing import forks
 from tests.releases.trees import run, tree_of
 
@@ -205,9 +206,11 @@ def test_every_command_takes_it_for_a_change(tmp_path: Path) -> None:
     assert run("check", root).code == 1
     patch = run("diff", root).stdout.decode()
     assert not re.search(r"^\+(?!\+|from \.gpu\.warmup import)", patch, re.MULTILINE)
-    proved = run("verify", root, "--json").json["proofs"]
-    assert {one["status"] for one in proved if one["recipe"] is None} <= {"pass", "skipped"}
-    assert run("apply", root).code == 0
+    verified, applied = (run(verb, root, "--json") for verb in ("verify", "apply"))
+    for printed in (verified, applied):
+        validate(printed.stdout)
+        assert (printed.code, printed.json["verdict"]) == (0, "superseded")
+    assert {one["proof"] for one in verified.json["proofs"]} == {"syntax", "imports", "lint"}
     assert {name: (root / name).read_bytes() for name in upstream()} == upstream()
     assert run("check", root).code == 0
 
@@ -263,6 +266,16 @@ def test_what_a_fork_changed_is_left_with_what_belongs_to_it(what: str) -> None:
     assert [(one.file, bool(one.line)) for one in by_hand] == [(name, True)]
     kept = [one for one in found.outcomes if re.search(r"is left, for .* is not as", one.detail)]
     assert len(kept) == 2
+
+
+def test_what_another_file_uses_is_left_and_said() -> None:
+    files = fixed("slot-mapping")
+    other = "vllm/model_executor/warmup/ours.py"
+    text = b"from vllm.v1.worker.gpu.warmup import warmup_v1_slot_mapping_kernel\n"
+    found = plan({**files, other: text})
+    assert (found.verdict, found.changes) == (Verdict.SUPERSEDED, ())
+    why = f"is left, for {other} names warmup_v1_slot_mapping_kernel"
+    assert sum(one.detail.endswith(why) for one in found.outcomes) == 3
 
 
 def test_a_line_added_to_the_function_leaves_it() -> None:
