@@ -26,7 +26,7 @@ TEXT = README.read_text("utf-8")
 ELSEWHERE = {
     "make demo": "it makes a virtual environment; tests/releases shows the patch of 0.21.0",
     "make test": "it is what runs this",
-    "vllm-codemods verify path/to/fork": "it takes long; slot_mapping/proofs/test_release.py does it",
+    "vllm-codemods verify path/to/fork": "it takes long: proofs/test_release.py does it",
 }
 KERNEL = "import triton\n\n\n@triton.jit\ndef my_kernel(num_tokens):\n    pass\n"
 
