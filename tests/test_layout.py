@@ -118,6 +118,7 @@ MORE_TESTS = (
     "recipes/warm_up/test_worker_for_both_runners.py",
     "test_contributing.py",
     "test_layout.py",
+    "test_readme.py",
     "write/test_disk.py",
     "write/test_faults.py",
     "write/test_kill.py",
