@@ -26,7 +26,7 @@ from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.recipes.warm_up.launches import Launches, find
 from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
-from codemods.transforms.do_not_specialize import parameters
+from codemods.transforms.jit import parameters
 
 CALL = worker.Call(warmup.FUNCTION, "the slot mapping kernel")
 

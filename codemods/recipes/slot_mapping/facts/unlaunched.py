@@ -8,7 +8,7 @@ from codemods.engine.sources import Refusal, SourceFile
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, BLOCK_TABLE_CLASS, PARAMETER
 from codemods.recipes.warm_up.launches import Launches, jitted_functions
 from codemods.recipes.warm_up.unlaunched import refuse_kernel_elsewhere
-from codemods.transforms.do_not_specialize import parameters
+from codemods.transforms.jit import parameters
 from codemods.transforms.statements import line_of
 
 

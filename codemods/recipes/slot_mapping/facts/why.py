@@ -23,7 +23,7 @@ from codemods.recipes.slot_mapping.facts.names import (
 from codemods.recipes.warm_up.launches import Launches
 from codemods.recipes.warm_up.method import find_method
 from codemods.transforms import names
-from codemods.transforms.do_not_specialize import is_constexpr, parameters
+from codemods.transforms.jit import Scope, parameters
 
 _FOLDER = "model_executor/warmup"
 _ENTRY = "kernel_warmup"  # what the worker calls
@@ -149,7 +149,7 @@ def _size_is_constant(launches: Launches) -> bool:
         for kernel in launches.kernels
         for definition in kernel.definitions
         for one in parameters(definition)
-        if is_constexpr(one)
+        if Scope.of(kernel.file.module).is_constexpr(one)
     }
     return any(
         argument.keyword is not None
