@@ -456,6 +456,16 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @needs_git
+@pytest.mark.parametrize("file", FILES)
+def test_a_merge_conflict_is_one_line_with_its_place(file: str, tree: Path) -> None:
+    path = tree / "vllm" / file
+    data = b"X = 0\n<<<<<<< ours\nX = 1\n=======\nX = 2\n>>>>>>> theirs\n"
+    path.write_bytes(data + path.read_bytes())
+    lines = run("apply", tree).err.splitlines()
+    (line,) = [one for one in lines if "conflict" in one]
+    assert line.endswith(f"(unparsable): unresolved merge conflict in vllm/{file}:2")
+
+
 def test_uncommitted_changes_are_refused_unless_allowed(tree: Path) -> None:
     git(tree, "init", "-q")
     git(tree, "add", "-A")
