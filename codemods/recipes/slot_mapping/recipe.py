@@ -16,6 +16,7 @@ from codemods.recipes.slot_mapping.facts.block_tables import Tables, check_class
 from codemods.recipes.slot_mapping.facts.names import (
     BLOCK_TABLE,
     BLOCK_TABLE_CLASS,
+    KERNEL,
     METHOD,
     PARAMETER,
 )
@@ -59,7 +60,7 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     launches = find(sources, block_table, BLOCK_TABLE_CLASS, METHOD)
     refuse_two_classes(launches.owner)
     if not launches.kernels and not launches.kernel_class:
-        unlaunched.refuse(launches, block_table, sources.checkout)
+        unlaunched.refuse(launches, block_table, sources)
     return launches, block_table
 
 
@@ -82,6 +83,9 @@ def _nothing_to_do(
             "the engine compiles them before the first request."
         )
         return Reason.SUPERSEDED_UPSTREAM, told
+    if launches.owner is None:
+        told = f"{BLOCK_TABLE} has no class {BLOCK_TABLE_CLASS}, and launches no Triton kernel."
+        return Reason.NO_KERNEL, told
     if not launches.kernels:
         return Reason.NO_KERNEL, f"{BLOCK_TABLE_CLASS}.{METHOD} launches no Triton kernel."
     return None
@@ -253,4 +257,5 @@ RECIPE = Recipe(
         r"tests/v1/worker/test_gpu_model_runner\.py",
     ),
     decide=decide,
+    kernels={KERNEL: PARAMETER},
 )

@@ -196,6 +196,10 @@ def test_another_hands_warm_up_is_left_alone(name: str, tmp_path: Path) -> None:
     [
         ("from acme.tables import BlockTable\n", "expected a class BlockTable"),
         ("BlockTable = pick()\n", "expected a class BlockTable"),
+        ("from .tables import *\n", "expected a class BlockTable"),
+        ("import triton\nclass Tables:\n    pass\n", "expected a class BlockTable"),
+        ("from ..utils import launch\nclass Tables:\n    pass\n", "expected a class BlockTable"),
+        ("import numpy as np\n\ndef append_row(table, row): ...\n", ""),
         ("import acme\nclass BlockTable(acme.Table):\n    pass\n", "from acme.Table"),
         (f"{DERIVED}        return super().compute_slot_mapping()\n", "from acme.Table"),
         ("class BlockTable:\n    pass\n", ""),
@@ -206,7 +210,8 @@ def test_another_hands_warm_up_is_left_alone(name: str, tmp_path: Path) -> None:
 def test_only_what_is_seen_to_launch_no_kernel_is_not_affected(
     table: str, refused: str, tmp_path: Path
 ) -> None:
-    result = run(tmp_path, BASE.edited(BLOCK_TABLE, table.encode()))
+    tree = BASE.edited("v1/utils.py", b"import triton\n\ndef launch(): ...\n")
+    result = run(tmp_path, tree.edited(BLOCK_TABLE, table.encode()))
     wanted = (
         (Status.REFUSED, Reason.NOT_LAUNCHED) if refused else (Status.NOT_NEEDED, Reason.NO_KERNEL)
     )

@@ -168,6 +168,7 @@ def test_two_definitions_are_both_rewritten(tmp_path: Path) -> None:
         ("", "its parameters are none"),
         ("n_tokens, num_token", "its parameters are n_tokens, num_token"),
         ("num_tokens: tl.constexpr", "is a constexpr"),
+        ("num_tokens: 'tl.constexpr | int'", "is a constexpr"),
     ],
 )
 def test_a_kernel_without_the_parameter_is_refused(
