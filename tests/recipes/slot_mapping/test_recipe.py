@@ -230,6 +230,15 @@ def test_a_kernel_that_no_launch_is_seen_to_lead_to_is_refused(tmp_path: Path) -
     assert (result.outcomes[0].file, result.outcomes[0].line) == ("vllm/v1/worker/ops.py", 3)
 
 
+def test_the_workers_row_names_the_method_that_the_call_is_in(tmp_path: Path) -> None:
+    tree = fork("00-work-in-private-method").tree
+    added = next(one for one in run(tmp_path, tree).outcomes if one.edit == WORK)
+    assert added.detail.startswith("_compile_or_warm_up_model calls ")
+    there = next(one for one in run(tmp_path, fixed(tmp_path, tree)).outcomes if one.edit == WORK)
+    assert there.detail.startswith("_compile_or_warm_up_model calls ")
+    assert there.line == added.line
+
+
 def test_two_classes_of_the_name_are_refused(tmp_path: Path) -> None:
     text = BASE.inside[BLOCK_TABLE] + b"\n\nif x:\n    class BlockTable:\n        pass\n"
     result = run(tmp_path, BASE.edited(BLOCK_TABLE, text))

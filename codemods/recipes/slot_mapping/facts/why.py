@@ -168,9 +168,19 @@ def _elsewhere(sources: Sources) -> str | None:
             assert file is not None
             around = _DEFINED.findall(file.data, 0, call.start())
             name = around[-1].decode() if around else ""
-            if "warm" in name.lower():
+            if "warm" in name.lower() and _calls(_parsed(file), name):
                 return f"{name} of {file.name}"
     return None
+
+
+def _calls(tree: ast.Module, name: str) -> bool:
+    """Whether a function of that name calls the method: the text may be a comment, or behind it."""
+    return any(
+        isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and function.name == name
+        and any(_is_call(node, METHOD) for node in ast.walk(function))
+        for function in ast.walk(tree)
+    )
 
 
 def _read(sources: Sources, relative: str) -> SourceFile | None:
