@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from codemods.engine.checkout import WORKER
 from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
 from codemods.engine.recipe import Recipe, Run
-from codemods.engine.sources import Refusal
 from codemods.recipes.kv_block_zeroing.edits import unit_tests, warmup
 from codemods.recipes.kv_block_zeroing.facts import runners, upstream, zeroer
 from codemods.recipes.kv_block_zeroing.facts.names import CLASS, KERNEL, PARAMETER, UTILS
@@ -33,12 +31,13 @@ def decide(run: Run) -> None:
         run.why = superseded
         run.every_edit(Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, run.why, found.file.name)
         return
-    with run.edit(edits.KERNEL, found.kernels[0].file.name):
-        _kernel(run, found)
+    kernel.decide(run, found.kernels, PARAMETER, found.unresolved)
     with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
         _warmup(run, found, held, warm)
-    with run.edit(edits.WORKER, sources.checkout.name(WORKER)):
-        _worker(run, found, warm)
+    if warm:
+        run.add(_done_upstream(edits.WORKER, found))
+    else:
+        worker.decide(run, CALL)
     with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, found, list(held.values()), warm)
     run.why = _why(run, found, warm)
@@ -54,12 +53,6 @@ def _superseded(found: Zeroer, warm: bool) -> str | None:
         if all(one.outcome.status is Status.PRESENT for one in edited):
             return f"{CLASS}.warmup, which the worker's warm-up calls, compiles the kernel."
     return None
-
-
-def _kernel(run: Run, found: Zeroer) -> None:
-    files = {one.file.name: one.file for one in found.kernels}
-    for name, edited in kernel.edit(found.kernels, PARAMETER, found.unresolved).items():
-        run.take(edited, files.get(name))
 
 
 def _warmup(run: Run, found: Zeroer, held: dict[str, str], warm: bool) -> None:
@@ -84,17 +77,6 @@ def _done_upstream(edit: str, found: Zeroer) -> Outcome:
         f"the worker's warm-up calls {CLASS}.warmup",
         found.owner.own.file.name,
     )
-
-
-def _worker(run: Run, found: Zeroer, warm: bool) -> None:
-    if warm:
-        run.add(_done_upstream(edits.WORKER, found))
-        return
-    file = run.sources.read(WORKER)
-    if file is None:
-        raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
-    module.require_function(run, file, warmup.FUNCTION)
-    run.take(worker.edit(file, CALL, run.sources_after()), file)
 
 
 def _unit_tests(run: Run, found: Zeroer, attributes: list[str], warm: bool) -> None:

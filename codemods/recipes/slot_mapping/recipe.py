@@ -42,12 +42,10 @@ def decide(run: Run) -> None:
         file = block_table.name if block_table else None
         run.every_edit(Status.NOT_NEEDED, reason, run.why, file)
         return
-    with run.edit(edits.KERNEL, launches.kernels[0].file.name):
-        _kernel(run, launches)
+    kernel.decide(run, launches.kernels, PARAMETER, launches.unresolved)
     with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
         _warmup(run, block_table, launches)
-    with run.edit(edits.WORKER, sources.checkout.name(WORKER)):
-        _worker(run)
+    worker.decide(run, CALL)
     with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, block_table, launches)
     run.why = _why(run, launches)
@@ -89,12 +87,6 @@ def _nothing_to_do(
     if not launches.kernels:
         return Reason.NO_KERNEL, f"{BLOCK_TABLE_CLASS}.{METHOD} launches no Triton kernel."
     return None
-
-
-def _kernel(run: Run, launches: Launches) -> None:
-    files = {one.file.name: one.file for one in launches.kernels}
-    for name, edited in kernel.edit(launches.kernels, PARAMETER, launches.unresolved).items():
-        run.take(edited, files.get(name))
 
 
 def _warmup(run: Run, block_table: SourceFile, launches: Launches) -> None:
@@ -165,14 +157,6 @@ def _refuse_renamed_tables(sources: Sources) -> None:
             "attribute; the warm-up has to be written for this tree",
             runner.name,
         )
-
-
-def _worker(run: Run) -> None:
-    file = run.sources.read(WORKER)
-    if file is None:
-        raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
-    module.require_function(run, file, warmup.FUNCTION)
-    run.take(worker.edit(file, CALL, run.sources_after()), file)
 
 
 def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codemods.engine.plan import Outcome, Reason, Status
+from codemods.engine.recipe import Run
 from codemods.engine.sources import Edited, Refusal
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.launches import Kernel, jitted_functions
@@ -15,6 +16,16 @@ from codemods.transforms.jit import Scope, parameters
 from codemods.transforms.statements import line_of
 
 _LINE = 88  # vLLM's line length
+
+
+def decide(
+    run: Run, kernels: Sequence[Kernel], parameter: str, unresolved: Sequence[str] = ()
+) -> None:
+    """Decide the edit for a recipe: each file that defines one of the kernels."""
+    files = {one.file.name: one.file for one in kernels}
+    with run.edit(edit_names.KERNEL, kernels[0].file.name):
+        for name, edited in edit(kernels, parameter, unresolved).items():
+            run.take(edited, files.get(name))
 
 
 def edit(

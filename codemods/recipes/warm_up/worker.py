@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from codemods.engine.checkout import WORKER
 from codemods.engine.plan import Outcome, Reason, Status
+from codemods.engine.recipe import Run
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.anchor import find_anchor
 from codemods.recipes.warm_up.method import METHOD, V2_WARMUP, Method, find_method
+from codemods.recipes.warm_up.module import require_function
 from codemods.recipes.warm_up.v2_flag import model_runner, v2_flag
 from codemods.transforms import names
 from codemods.transforms.extend_import import extended
@@ -53,6 +56,16 @@ class Call:
     @property
     def _sentence(self) -> str:
         return f"Compile {self.purpose} before the first request."
+
+
+def decide(run: Run, call: Call) -> None:
+    """Decide the edit for a recipe, once its `warmup` edit is decided."""
+    with run.edit(edit_names.WORKER, run.sources.checkout.name(WORKER)):
+        file = run.sources.read(WORKER)
+        if file is None:
+            raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
+        require_function(run, file, call.function)
+        run.take(edit(file, call, run.sources_after()), file)
 
 
 def edit(worker: SourceFile, call: Call, sources: Sources) -> Edited:
