@@ -82,10 +82,12 @@ def _python_files(files: Files) -> Iterator[str]:
 def _why_left(data: bytes, kernel: str, parameter: str) -> str | None:
     try:
         module = source.parse(data)
+        transformer = AddDoNotSpecialize(module, kernel, parameter)
+        module.visit(transformer)
     except source.UnparsableSource as error:
         return f"it defines {kernel}, and cannot be parsed: {error}"
-    transformer = AddDoNotSpecialize(module, kernel, parameter)
-    module.visit(transformer)
+    except RecursionError:  # the parser took it, and LibCST's own walk does not
+        return f"it defines {kernel}, and is nested too deeply"
     if not {Merge.ADDED, Merge.MERGED}.isdisjoint(transformer.merges):
         return None
     if Merge.PRESENT in transformer.merges:

@@ -129,9 +129,10 @@ class AddDoNotSpecialize(cst.CSTTransformer):
         """Why a function is left alone, None where its decorator is to list the parameter."""
         decorators = [one.decorator for one in function.decorators]
         if not any(map(self._scope.is_jit, decorators)):
-            code = [f"@{self._module.code_for_node(one)}" for one in decorators]
-            seen = f" is seen to be Triton's jit: {', '.join(code)}" if code else ""
-            return f"{self.kernel} has no decorator" + (seen and f" that{seen}")
+            functions = (one.func if isinstance(one, cst.Call) else one for one in decorators)
+            code = [f"@{' '.join(self._module.code_for_node(one).split())}" for one in functions]
+            seen = f" that is seen to be Triton's jit: {', '.join(code)}" if code else ""
+            return f"{self.kernel} has no decorator{seen}"
         params = {one.name.value: one for one in parameters(function)}
         if self.parameter not in params:
             listed = ", ".join(params) or "none"

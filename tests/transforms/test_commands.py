@@ -102,7 +102,7 @@ NOT_ADDED = {
     ),
     "numba": (
         KERNEL.format("(cache=True)").replace("triton", "numba"),
-        "no decorator that is seen to be Triton's jit: @numba.jit(cache=True)",
+        "no decorator that is seen to be Triton's jit: @numba.jit\n",
     ),
     "lazy": (
         KERNEL.format("").replace("import triton", "triton = lazy('triton')"),
