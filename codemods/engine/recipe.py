@@ -26,6 +26,7 @@ class Recipe:
     `means` says which reasons decide the verdict where nothing is to be done. `reads` are regular
     expressions for the files of a release that `decide` and the proofs read, relative to the
     package; `reads_tests` for those beside it in the source archive, relative to its root.
+    `kernels` has, by upstream's name of a kernel, the parameter that it lists.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Recipe:
     reads: tuple[str, ...]
     decide: Callable[[Run], None]
     reads_tests: tuple[str, ...] = ()
+    kernels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -86,6 +86,13 @@ class SourceFile:
     def _unparsable_refused(self) -> Iterator[None]:
         try:
             yield
+        except source.MergeConflict as conflict:
+            raise Refusal(
+                Reason.UNPARSABLE,
+                f"unresolved merge conflict in {self.name}:{conflict.line}",
+                self.name,
+                conflict.line,
+            ) from None
         except source.UnparsableSource as error:
             raise Refusal(
                 Reason.UNPARSABLE, f"cannot be parsed: {error}", self.name, error.line

@@ -6,7 +6,7 @@ from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
 from codemods.engine.recipe import Recipe, Run
 from codemods.recipes.kv_block_zeroing.edits import unit_tests, warmup
 from codemods.recipes.kv_block_zeroing.facts import runners, upstream, zeroer
-from codemods.recipes.kv_block_zeroing.facts.names import CLASS, PARAMETER, UTILS
+from codemods.recipes.kv_block_zeroing.facts.names import CLASS, KERNEL, PARAMETER, UTILS
 from codemods.recipes.kv_block_zeroing.facts.zeroer import Zeroer
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
@@ -158,4 +158,5 @@ RECIPE = Recipe(
         r"tests/v1/worker/test_gpu_model_runner\.py",
     ),
     decide=decide,
+    kernels={KERNEL: PARAMETER},
 )

@@ -16,6 +16,7 @@ from codemods.recipes.slot_mapping.facts.block_tables import Tables, check_class
 from codemods.recipes.slot_mapping.facts.names import (
     BLOCK_TABLE,
     BLOCK_TABLE_CLASS,
+    KERNEL,
     METHOD,
     PARAMETER,
 )
@@ -26,7 +27,7 @@ from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.recipes.warm_up.launches import Launches, find
 from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
-from codemods.transforms.do_not_specialize import parameters
+from codemods.transforms.jit import parameters
 
 
 def decide(run: Run) -> None:
@@ -66,7 +67,7 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     launches = find(sources, block_table, BLOCK_TABLE_CLASS, METHOD)
     refuse_two_classes(launches.owner)
     if not launches.kernels and not launches.kernel_class:
-        unlaunched.refuse(launches, block_table, sources.checkout)
+        unlaunched.refuse(launches, block_table, sources)
     return launches, block_table
 
 
@@ -89,6 +90,9 @@ def _nothing_to_do(
             "the engine compiles them before the first request."
         )
         return Reason.SUPERSEDED_UPSTREAM, told
+    if launches.owner is None:
+        told = f"{BLOCK_TABLE} has no class {BLOCK_TABLE_CLASS}, and launches no Triton kernel."
+        return Reason.NO_KERNEL, told
     if not launches.kernels:
         return Reason.NO_KERNEL, f"{BLOCK_TABLE_CLASS}.{METHOD} launches no Triton kernel."
     return None
@@ -247,4 +251,5 @@ RECIPE = Recipe(
         r"tests/v1/worker/test_gpu_model_runner\.py",
     ),
     decide=decide,
+    kernels={KERNEL: PARAMETER},
 )

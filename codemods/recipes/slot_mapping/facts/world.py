@@ -27,7 +27,8 @@ from codemods.recipes.warm_up.values import (
     Value,
     Varying,
 )
-from codemods.transforms.do_not_specialize import parameters, unspecialised
+from codemods.transforms.do_not_specialize import unspecialised
+from codemods.transforms.jit import parameters
 
 RUNNER = Setting("model_runner")
 WORKER = Setting("worker")
