@@ -230,6 +230,32 @@ def test_a_kernel_that_no_launch_is_seen_to_lead_to_is_refused(tmp_path: Path) -
     assert (result.outcomes[0].file, result.outcomes[0].line) == ("vllm/v1/worker/ops.py", 3)
 
 
+TILES = 'heuristics({"TILE": lambda args: args["max_num_tokens"]%s})'
+
+
+@pytest.mark.parametrize(
+    ("decorator", "refused"),
+    [
+        (TILES % ' * (args["num_tokens"] % 16)', "heuristics reads num_tokens"),
+        ('autotune(configs=[], key=["num_tokens"])', "autotune reads num_tokens"),
+        ("heuristics(TILES)", "heuristics are not written in its decorator"),
+        (TILES % "", ""),
+        ('autotune(configs=[], key=["block_size"])', ""),
+    ],
+)
+def test_what_a_decorator_chooses_for_each_batch_is_not_reached(
+    decorator: str, refused: str, tmp_path: Path
+) -> None:
+    table = BASE.inside[BLOCK_TABLE].replace(
+        b"@triton.jit", b"@triton.%b\n@triton.jit" % decorator.encode(), 1
+    )
+    found = run(tmp_path, BASE.edited(BLOCK_TABLE, table))
+    warm = next(one for one in found.outcomes if one.edit == WARM)
+    wanted = (Status.REFUSED, Reason.NOT_REACHED) if refused else (Status.EDIT, Reason.ADDED)
+    assert statuses(found)[WARM] == wanted
+    assert refused in warm.detail
+
+
 def test_the_workers_row_names_the_method_that_the_call_is_in(tmp_path: Path) -> None:
     tree = fork("00-work-in-private-method").tree
     added = next(one for one in run(tmp_path, tree).outcomes if one.edit == WORK)
