@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from os.path import commonprefix
 
 CONTEXT = 3
 
@@ -82,6 +83,21 @@ def hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
         else:
             groups.append([stretch])
     return tuple(_hunk(group, old, new) for group in groups)
+
+
+def only_adds(before: bytes, after: bytes) -> bool:
+    """Whether `after` holds all of `before`, in order and with no more than text put in between.
+
+    May say no where a change is large and the texts are alike in several ways.
+    """
+    old, new = split_lines(before), split_lines(after)
+    for stretch in _stretches(old, new):
+        gone = b"".join(old[stretch.before_start : stretch.before_end])
+        come = b"".join(new[stretch.after_start : stretch.after_end])
+        start = len(commonprefix([gone, come]))
+        if not come[start:].endswith(gone[start:]):
+            return False
+    return True
 
 
 def moved_line(line: int, before: bytes, after: bytes) -> int:
