@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from os.path import commonprefix
 
 CONTEXT = 3
@@ -129,6 +128,8 @@ def _stretches(old: list[bytes], new: list[bytes]) -> Iterator[_Stretch]:
     end = 0
     while end < shorter - start and old[-1 - end] == new[-1 - end]:
         end += 1
+    from difflib import SequenceMatcher  # check needs it for few trees
+
     middle = SequenceMatcher(
         None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False
     )
