@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from os.path import commonprefix
 
 CONTEXT = 3
 
@@ -93,7 +92,8 @@ def only_adds(before: bytes, after: bytes) -> bool:
     for stretch in _stretches(old, new):
         gone = b"".join(old[stretch.before_start : stretch.before_end])
         come = b"".join(new[stretch.after_start : stretch.after_end])
-        start = len(commonprefix([gone, come]))
+        shorter = min(len(gone), len(come))
+        start = next((at for at in range(shorter) if gone[at] != come[at]), shorter)
         if not come[start:].endswith(gone[start:]):
             return False
     return True
