@@ -81,8 +81,8 @@ TESTED_ELSEWHERE = {
         f"recipes/{recipe}/proofs/{name}.py": f"recipes/{recipe}/proofs/test_proofs.py"
         for recipe, names in {
             "slot_mapping": (
-                *("compile", "engines", "job", "keys", "loading", "result", "snapshot", "state"),
-                *("warming", "workers"),
+                *("compile", "engines", "job", "keys", "loading", "result", "sides", "snapshot"),
+                *("state", "warming", "workers"),
             ),
             "kv_block_zeroing": ("caches", "compile", "job", "keys", "loading", "result", "state"),
         }.items()

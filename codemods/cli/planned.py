@@ -98,11 +98,15 @@ def _release(version: str) -> Path:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Pause the collector: trees only grow while a plan is made, and it visits each again."""
+    """Pause the collector: trees only grow while a plan is made, and it visits each again.
+
+    Nor need it look at them later: they hold no cycles, and at the end it would visit them all.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if enabled:
             gc.enable()
