@@ -132,11 +132,14 @@ class Disk:
         return (self.root.resolve() / name).resolve().name
 
     def left_out(self, name: str) -> bool:
-        return self._sparse.has(Path(os.path.realpath(self.root / name)))
+        from codemods.engine.repository import may_leave_out
+
+        path = Path(os.path.realpath(self.root / name))
+        return may_leave_out(path) and self._sparse.has(path)
 
     @cached_property
     def _sparse(self) -> LeftOut:
-        from codemods.engine.index import LeftOut  # most trees have all files
+        from codemods.engine.index import LeftOut  # brings what runs git, which takes long
 
         return LeftOut()
 

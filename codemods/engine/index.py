@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codemods.engine.files import read_start
 from codemods.engine.git import Git, GitFailed, GitSilent, opened
 from codemods.engine.repository import BrokenRepository, Repository
 
 _LINE = re.compile(r"(\S) (\d+) ([0-9a-f]+) (\d)\t(.*)", re.DOTALL)
-_FIRST_WITH_FLAGS = 3  # the first version of the index's format that has skip-worktree
 
 
 @dataclass(frozen=True)
@@ -54,22 +52,14 @@ class LeftOut:
             repository = Repository.around(path.parent)
             if repository is None or repository.top is None or repository in self._silent:
                 return False
-            return _has_flags(repository) and self._is_skipped(repository, repository.top, path)
+            return self._is_skipped(repository, path.relative_to(repository.top).as_posix())
         except (BrokenRepository, GitFailed, ValueError, OSError):
             return False
 
-    def _is_skipped(self, repository: Repository, top: Path, path: Path) -> bool:
-        name = path.relative_to(top).as_posix()
+    def _is_skipped(self, repository: Repository, name: str) -> bool:
         try:
             with opened(repository) as git:
                 return any(entry.is_skipped for entry in entries(git, name))
         except GitSilent:
             self._silent.add(repository)
             raise
-
-
-def _has_flags(repository: Repository) -> bool:
-    """Whether the index is of a format in which a file can be marked as left out."""
-    head = read_start(repository.folder / "index", 8)
-    shared = any(repository.folder.glob("sharedindex.*"))
-    return shared or int.from_bytes(head[4:8], "big") >= _FIRST_WITH_FLAGS
