@@ -63,6 +63,8 @@ def process(*argv: str | Path | bytes, **more: object) -> Ran:
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
+            # readline, which pytest imports, sets COLUMNS behind Python's back.
+            "env": dict(os.environ),
             **more,
         },  # type: ignore[call-overload]
     )
