@@ -47,7 +47,9 @@ WORDS_BESIDE = {
         "get_dcp_group",
         "get_pcp_group",
         "pin_memory",
+        "current_platform",
     ),
+    "prove/pretended_gpu.py": ("pin_memory",),  # torch's
 }
 
 # Modules that are tested by the tests of what they are a part of.
@@ -58,16 +60,7 @@ TESTED_ELSEWHERE = {
     "__main__.py": "cli/test_main.py",
     "engine/bound.py": "engine/test_classes.py",
     "engine/resolve.py": "engine/test_classes.py",
-    "engine/files.py": "engine/test_checkout.py",
-    "engine/git.py": "engine/test_commits.py",
-    "engine/objects.py": "engine/test_commits.py",
-    "engine/repository.py": "engine/test_commits.py",
-    "engine/identity.py": "output/test_mail.py",
-    "output/trees.py": "cli/test_planned_refs.py",
     "prove/proof.py": "output/test_proofs.py",
-    "prove/job.py": "prove/test_runner.py",
-    "prove/processes.py": "prove/test_runner.py",
-    "prove/ruff.py": "prove/test_lint.py",
     "transforms/arguments.py": "transforms/test_do_not_specialize.py",
     "transforms/layout.py": "transforms/test_statements.py",
     "recipes/warm_up/flow.py": "recipes/warm_up/test_order.py",
@@ -79,6 +72,7 @@ TESTED_ELSEWHERE = {
     **dict.fromkeys(
         (
             *(f"prove/{name}.py" for name in ("compiled", "modules", "random_states")),
+            *(f"prove/{name}.py" for name in ("pretended_gpu", "process_settings")),
             *(f"prove/{name}.py" for name in ("standins", "worker")),
         ),
         "recipes/slot_mapping/proofs/test_proofs.py",
@@ -87,8 +81,8 @@ TESTED_ELSEWHERE = {
         f"recipes/{recipe}/proofs/{name}.py": f"recipes/{recipe}/proofs/test_proofs.py"
         for recipe, names in {
             "slot_mapping": (
-                *("compile", "engines", "job", "keys", "loading", "result", "sides", "state"),
-                "workers",
+                *("compile", "engines", "job", "keys", "loading", "result", "sides", "snapshot"),
+                *("state", "warming", "workers"),
             ),
             "kv_block_zeroing": ("caches", "compile", "job", "keys", "loading", "result", "state"),
         }.items()
@@ -114,16 +108,17 @@ TESTED_ELSEWHERE = {
 }
 # Test modules that stand beside the module that they are of, or are of no one module.
 MORE_TESTS = (
-    "cli/test_hostile_repository.py",
     "output/test_schema.py",
     "recipes/kv_block_zeroing/test_releases.py",
     "recipes/kv_block_zeroing/test_with_slot_mapping.py",
+    "recipes/slot_mapping/proofs/test_planted.py",
     "recipes/slot_mapping/proofs/test_release.py",
     "recipes/slot_mapping/test_live_requests.py",
     "recipes/warm_up/test_order_for_both_runners.py",
     "recipes/warm_up/test_worker_for_both_runners.py",
     "test_contributing.py",
     "test_layout.py",
+    "test_readme.py",
     "write/test_disk.py",
     "write/test_faults.py",
     "write/test_kill.py",

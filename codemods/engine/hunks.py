@@ -111,12 +111,12 @@ def moved_line(line: int, before: bytes, after: bytes) -> int:
                     return line + shift
             elif text.startswith(b"-"):
                 at += 1
-                shift -= 1
+                shift -= at <= line
             elif at < line:
                 shift += 1
         if at >= line:
             break
-    return line + shift
+    return max(1, min(line + shift, len(split_lines(after))))
 
 
 def _stretches(old: list[bytes], new: list[bytes]) -> Iterator[_Stretch]:

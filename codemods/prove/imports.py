@@ -93,21 +93,33 @@ def _complaints(sources: Sources, file: SourceFile, one: Import) -> Iterator[str
     if home is None:
         yield f"{where} imports from {one.module}, which the tree does not have"
         return
-    names = [one.name] if one.name is not None else [*_used_of(file, one.local)]
-    for name in names:
-        if not _has(sources, home, one.module, name):
-            yield f"{where} imports {name} from {one.module}, which does not define it"
+    if one.name is not None and not _has(sources, home, one.name):
+        yield f"{where} imports {one.name} from {one.module}, which does not define it"
     if one.at_start:
         circle = _circle(sources, file, home)
         if circle is not None:
             yield f"{where} imports in a circle: {' → '.join(circle)}"
+    whole = _whole(sources, home, one)
+    if whole is None:
+        return
+    for name in _used_of(file, one.local):
+        if not _has(sources, whole, name):
+            yield f"{where} imports {whole.name}, which does not define {name}"
 
 
 def _of_the_package(checkout: Checkout, module: str) -> bool:
     return module.startswith((".", f"{checkout.package_name}."))
 
 
-def _has(sources: Sources, home: SourceFile, module: str, name: str) -> bool:
+def _whole(sources: Sources, home: SourceFile, one: Import) -> SourceFile | None:
+    """The module that the imported name stands for; None where it is another thing."""
+    if one.name is None:
+        return home
+    is_its_own = isinstance(bound(sources, home, one.name), Unbound)
+    return sources.module(home, f".{one.name}") if is_its_own else None
+
+
+def _has(sources: Sources, home: SourceFile, name: str) -> bool:
     found = bound(sources, home, name)
     if not isinstance(found, Unbound) or not found.nowhere:
         return True

@@ -62,7 +62,8 @@ def every_way(run: Callable[[Choices], Result], choices: Choices) -> Iterator[tu
     for _ in range(MOST_WAYS):
         given = pending.pop()
         made = Choices(given, choices.known, choices.maybe_none)
-        yield str(made), run(made)
+        result = run(made)
+        yield str(made), result
         answers = tuple(made.asked.values())
         pending += [(*answers[:at], not answers[at]) for at in range(len(given), len(answers))]
         if not pending:

@@ -206,8 +206,8 @@ def test_the_inner_method_is_judged_where_the_outer_one_only_calls_it() -> None:
 def test_a_failure_names_the_line() -> None:
     _, detail = proof(BRANCH, MONITOR, WARM)
     assert detail == (
-        "worker: line 11 activates the monitor on a path without the warm-up behind the V1/V2 branch; "
-        "line 14 warms up after the monitor is active"
+        "worker: line 11 activates the monitor on a path without the warm-up behind the V1/V2 "
+        "branch; line 14 warms up after the monitor is active"
     )
 
 
