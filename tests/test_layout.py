@@ -81,8 +81,8 @@ TESTED_ELSEWHERE = {
         f"recipes/{recipe}/proofs/{name}.py": f"recipes/{recipe}/proofs/test_proofs.py"
         for recipe, names in {
             "slot_mapping": (
-                *("compile", "engines", "job", "keys", "loading", "result", "snapshot", "state"),
-                *("warming", "workers"),
+                *("compile", "engines", "job", "keys", "loading", "result", "sides", "snapshot"),
+                *("state", "warming", "workers"),
             ),
             "kv_block_zeroing": ("caches", "compile", "job", "keys", "loading", "result", "state"),
         }.items()
@@ -118,6 +118,7 @@ MORE_TESTS = (
     "recipes/warm_up/test_worker_for_both_runners.py",
     "test_contributing.py",
     "test_layout.py",
+    "test_readme.py",
     "write/test_disk.py",
     "write/test_faults.py",
     "write/test_kill.py",

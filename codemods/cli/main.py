@@ -16,7 +16,7 @@ from codemods.engine.checkout import UsageError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is returned, also for wrong usage."""
     streams.prepare()
-    code = _run(argv)
+    code = _run(sys.argv[1:] if argv is None else argv)
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has had enough
@@ -28,9 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str]) -> int:
     try:
-        options = parser(verbs.VERBS).parse_args(argv)
+        options = parser(verbs.VERBS, argv).parse_args(argv)
         return int(options.run(options))
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else USAGE

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from codemods.engine import registry
 from codemods.engine.plan import Verdict
@@ -23,8 +24,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
-    """The command line as the README documents it; `run` has a function for each verb."""
+def parser(run: Mapping[str, Verb], argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The command line as the README documents it; `run` has a function for each verb.
+
+    Only a verb that `argv` names gets its options: those of all take as long as parsing a file.
+    """
     top = argparse.ArgumentParser(
         prog=NAME,
         description="Make warm-up fixes in a vLLM tree, and prove them.",
@@ -33,68 +37,18 @@ def parser(run: Mapping[str, Verb]) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(metavar="VERB", required=True, prog=top.prog)
-
-    one = _verb(verbs, "check", run, "print what each edit would do, and why")
-    one.add_argument("--format", choices=("table", "markdown"), default="table")
-    _add_require(one)
-    _add_ref(
-        one,
-        "read this commit of the git repository TREE, a row for each (repeatable); a "
-        "pattern such as 'release/*' stands for every branch and tag that it matches",
-    )
-
-    one = _verb(verbs, "diff", run, "print the patch that apply would make")
-    _add_patch_options(one)
-    _add_require(one)
-    _add_ref(one, "read this commit of the git repository TREE")
-
-    one = _verb(verbs, "apply", run, "rewrite the tree, all files or none")
-    one.add_argument("--dry-run", action="store_true", help="the same as diff")
-    one.add_argument(
-        "--allow-dirty", action="store_true", help="also files with uncommitted changes"
-    )
-    one.add_argument(
-        "--update-record",
-        action="store_true",
-        help="bring an installed package's RECORD up to date",
-    )
-    _add_patch_options(one)
-    _add_require(one)
-
-    one = _verb(
-        verbs,
-        "verify",
-        run,
-        "prove the rewrite of the tree, or the tree itself when it is fixed",
-        "Most proofs run code of the tree, in a process of their own with a time limit.",
-    )
-    one.add_argument(
-        "--target",
-        action="append",
-        type=_target,
-        metavar="ARCH",
-        help="compile for it, such as cuda:90 or hip:gfx942",
-    )
-    one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
-    one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
-    one.add_argument("--strict", action="store_true", help="a skipped proof fails")
-    one.add_argument("--verbose", action="store_true", help="print each proof's figures too")
-    one.add_argument(
-        "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="for each proof"
-    )
-    _add_ref(one, "read this commit of the git repository TREE")
+    for name, words in _VERBS.items():
+        one = verbs.add_parser(
+            name, help=words.summary, description=f"{words.summary.capitalize()}. {words.more}"
+        )
+        one.set_defaults(run=run[name])
+        if name in argv:
+            _add_common(one)
+            words.add_options(one)
     return top
 
 
-def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    run: Mapping[str, Verb],
-    summary: str,
-    more: str = "",
-) -> argparse.ArgumentParser:
-    one = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}. {more}")
-    one.set_defaults(run=run[name])
+def _add_common(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "tree", nargs="?", type=_named, metavar="TREE", help="a folder that holds vLLM (.)"
     )
@@ -121,7 +75,74 @@ def _verb(
         action="store_true",
         help="put the recipe's warm-up in the place of a known other form of it",
     )
-    return one
+
+
+def _add_check_options(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--format", choices=("table", "markdown"), default="table")
+    _add_require(one)
+    _add_ref(
+        one,
+        "read this commit of the git repository TREE, a row for each (repeatable); a "
+        "pattern such as 'release/*' stands for every branch and tag that it matches",
+    )
+
+
+def _add_diff_options(one: argparse.ArgumentParser) -> None:
+    _add_patch_options(one)
+    _add_require(one)
+    _add_ref(one, "read this commit of the git repository TREE")
+
+
+def _add_apply_options(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--dry-run", action="store_true", help="the same as diff")
+    one.add_argument(
+        "--allow-dirty", action="store_true", help="also files with uncommitted changes"
+    )
+    one.add_argument(
+        "--update-record",
+        action="store_true",
+        help="bring an installed package's RECORD up to date",
+    )
+    _add_patch_options(one)
+    _add_require(one)
+
+
+def _add_verify_options(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--target",
+        action="append",
+        type=_target,
+        metavar="ARCH",
+        help="compile for it, such as cuda:90 or hip:gfx942",
+    )
+    one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
+    one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
+    one.add_argument("--strict", action="store_true", help="a skipped proof fails")
+    one.add_argument("--verbose", action="store_true", help="print each proof's figures too")
+    one.add_argument(
+        "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="for each proof"
+    )
+    _add_ref(one, "read this commit of the git repository TREE")
+
+
+class _Words(NamedTuple):
+    """What a verb's help says of it, and what adds its own options."""
+
+    summary: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    more: str = ""
+
+
+_VERBS = {
+    "check": _Words("print what each edit would do, and why", _add_check_options),
+    "diff": _Words("print the patch that apply would make", _add_diff_options),
+    "apply": _Words("rewrite the tree, all files or none", _add_apply_options),
+    "verify": _Words(
+        "prove the rewrite of the tree, or the tree itself when it is fixed",
+        _add_verify_options,
+        "Most proofs run code of the tree, in a process of their own with a time limit.",
+    ),
+}
 
 
 def _named(tree: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codemods.engine import registry
-from codemods.engine.checkout import AmbiguousPackage, Checkout, UsageError
+from codemods.engine.checkout import AmbiguousPackage, Checkout, NoPackage, UsageError
 from codemods.engine.plan import Plan, Reason, Tree
 from codemods.engine.planning import make_plan, refused_plan, wanted
 from codemods.engine.recipe import Recipe
@@ -68,6 +68,11 @@ def planned(options: argparse.Namespace) -> Planned:
     root = _release(options.release) if options.release else Path(options.tree or ".")
     try:
         checkout = Checkout.find(root, asked.package)
+    except NoPackage as error:
+        from codemods.engine.elsewhere import kernels_elsewhere
+
+        told = kernels_elsewhere(root, asked.recipes)
+        raise UsageError(f"{error}; {told}" if told else str(error)) from None
     except AmbiguousPackage as error:
         return asked.refuse(Tree(root, "."), Reason.AMBIGUOUS, str(error))
     return asked.decide(checkout)
@@ -93,11 +98,15 @@ def _release(version: str) -> Path:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Pause the collector: trees only grow while a plan is made, and it visits each again."""
+    """Pause the collector: trees only grow while a plan is made, and it visits each again.
+
+    Nor need it look at them later: they hold no cycles, and at the end it would visit them all.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if enabled:
             gc.enable()

@@ -14,7 +14,7 @@ from codemods.engine.files import Disk, Files, UnreadableFile
 from codemods.engine.plan import Tree
 from codemods.engine.repository import head_commit
 
-__all__ = ["AmbiguousPackage", "Checkout", "UnreadableFile", "UsageError"]
+__all__ = ["AmbiguousPackage", "Checkout", "NoPackage", "UnreadableFile", "UsageError"]
 
 WORKER = "v1/worker/gpu_worker.py"
 RUNNER = "v1/worker/gpu_model_runner.py"
@@ -33,6 +33,10 @@ def is_module_name(name: str) -> bool:
 
 class UsageError(Exception):
     """What the user named cannot be worked on; the message is one clear line. Exit code 2."""
+
+
+class NoPackage(UsageError):
+    """A folder holds no vLLM package."""
 
 
 class AmbiguousPackage(Exception):
@@ -67,7 +71,7 @@ class Checkout:
     def find(cls, root: Path, package: str | None = None) -> Checkout:
         """Find the package below `root`, or take the one at `package`.
 
-        Raises UsageError where there is none, AmbiguousPackage where there are several.
+        Raises NoPackage where there is none, AmbiguousPackage where there are several.
         """
         if not root.is_dir():
             raise UsageError(f"{root}: {'not a folder' if root.exists() else 'no such folder'}")
@@ -85,7 +89,7 @@ class Checkout:
             return cls(root, wanted, source=files)
         found = _packages(files, root)
         if not found:
-            raise UsageError(f"{root}: holds no vLLM package (a folder with {WORKER})")
+            raise NoPackage(f"{root}: holds no vLLM package (a folder with {WORKER})")
         if len(found) > 1:
             raise AmbiguousPackage(found)
         return cls(root, found[0], source=files)

@@ -128,9 +128,14 @@ class Disk:
         return (self.root.resolve() / name).resolve().name
 
     def left_out(self, name: str) -> bool:
-        from codemods.engine.index import is_left_out
+        from codemods.engine.repository import may_leave_out
 
-        return is_left_out(Path(os.path.realpath(self.root / name)))
+        path = Path(os.path.realpath(self.root / name))
+        if not may_leave_out(path):
+            return False
+        from codemods.engine.index import is_left_out  # brings what runs git, which takes long
+
+        return is_left_out(path)
 
 
 def read_file(path: Path, limit: int = MAX_BYTES) -> bytes:

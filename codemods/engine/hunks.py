@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 CONTEXT = 3
 
@@ -84,6 +83,22 @@ def hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
     return tuple(_hunk(group, old, new) for group in groups)
 
 
+def only_adds(before: bytes, after: bytes) -> bool:
+    """Whether `after` holds all of `before`, in order and with no more than text put in between.
+
+    May say no where a change is large and the texts are alike in several ways.
+    """
+    old, new = split_lines(before), split_lines(after)
+    for stretch in _stretches(old, new):
+        gone = b"".join(old[stretch.before_start : stretch.before_end])
+        come = b"".join(new[stretch.after_start : stretch.after_end])
+        shorter = min(len(gone), len(come))
+        start = next((at for at in range(shorter) if gone[at] != come[at]), shorter)
+        if not come[start:].endswith(gone[start:]):
+            return False
+    return True
+
+
 def moved_line(line: int, before: bytes, after: bytes) -> int:
     """Where a line of `before`, counted from 1, stands in `after`; near it, where it is gone."""
     shift = 0
@@ -96,12 +111,12 @@ def moved_line(line: int, before: bytes, after: bytes) -> int:
                     return line + shift
             elif text.startswith(b"-"):
                 at += 1
-                shift -= 1
+                shift -= at <= line
             elif at < line:
                 shift += 1
         if at >= line:
             break
-    return line + shift
+    return max(1, min(line + shift, len(split_lines(after))))
 
 
 def _stretches(old: list[bytes], new: list[bytes]) -> Iterator[_Stretch]:
@@ -113,6 +128,8 @@ def _stretches(old: list[bytes], new: list[bytes]) -> Iterator[_Stretch]:
     end = 0
     while end < shorter - start and old[-1 - end] == new[-1 - end]:
         end += 1
+    from difflib import SequenceMatcher  # check needs it for few trees
+
     middle = SequenceMatcher(
         None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False
     )

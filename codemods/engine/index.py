@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.engine.files import read_start
 from codemods.engine.git import Git, GitFailed, opened
 from codemods.engine.repository import BrokenRepository, Repository
 
 _LINE = re.compile(r"(\S) (\d+) ([0-9a-f]+) (\d)\t(.*)", re.DOTALL)
-_FIRST_WITH_FLAGS = 3  # the first version of the index's format that has skip-worktree
 
 
 @dataclass(frozen=True)
@@ -46,17 +44,10 @@ def is_left_out(path: Path) -> bool:
     """Whether git tracks a file that is not there because a sparse checkout leaves it out."""
     try:
         repository = Repository.around(path.parent)
-        if repository is None or repository.top is None or not _has_flags(repository):
+        if repository is None or repository.top is None:
             return False
         name = path.relative_to(repository.top).as_posix()
         with opened(repository) as git:
             return any(entry.is_skipped for entry in entries(git, name))
     except (BrokenRepository, GitFailed, ValueError, OSError):
         return False
-
-
-def _has_flags(repository: Repository) -> bool:
-    """Whether the index is of a format in which a file can be marked as left out."""
-    head = read_start(repository.folder / "index", 8)
-    shared = any(repository.folder.glob("sharedindex.*"))
-    return shared or int.from_bytes(head[4:8], "big") >= _FIRST_WITH_FLAGS

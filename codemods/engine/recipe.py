@@ -26,6 +26,7 @@ class Recipe:
     `means` says which reasons decide the verdict where nothing is to be done. `reads` are regular
     expressions for the files of a release that `decide` and the proofs read, relative to the
     package; `reads_tests` for those beside it in the source archive, relative to its root.
+    `kernels` has, by upstream's name of a kernel, the parameter that it lists.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Recipe:
     reads: tuple[str, ...]
     decide: Callable[[Run], None]
     reads_tests: tuple[str, ...] = ()
+    kernels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -101,7 +103,7 @@ class Run:
             self.add(edited.outcome)
             return
         after = edited.module.bytes
-        if source.loses_white_space(file.data, after):
+        if _loses_white_space(edited, file, after):
             raise Refusal(
                 Reason.UNPARSABLE, "parsing it would change white space outside the edit", file.name
             )
@@ -153,6 +155,12 @@ class Run:
         rank = self.recipe.writes.index(edit)
         outcome = self._outcomes.get(edit)
         return -rank if outcome is not None and outcome.reason is Reason.REMOVED else rank
+
+
+def _loses_white_space(edited: Edited, file: SourceFile, after: bytes) -> bool:
+    if edited.outcome.reason is Reason.REMOVED:  # lines of white space are to go
+        return file.module.bytes != file.data
+    return source.loses_white_space(file.data, after)
 
 
 @contextmanager

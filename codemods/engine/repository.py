@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.engine.files import read_file
+from codemods.engine.files import read_file, read_start
 
 _SMALL = 1 << 16  # bytes; of HEAD, a ref, a .git file
 _LARGE = 64 << 20  # of packed-refs
 _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REF = re.compile(rb"ref:\s*(refs/[^\x00\s]+)\s*")
 _MAX_LINKS = 5  # git's own limit on refs that name refs
+_FIRST_WITH_FLAGS = 3  # the first version of the index's format that has skip-worktree
 
 
 class BrokenRepository(Exception):
@@ -116,6 +117,19 @@ def head_commit(root: Path) -> str | None:
     except BrokenRepository:
         return None
     return found.head() if found else None
+
+
+def may_leave_out(path: Path) -> bool:
+    """Whether the repository around a file has an index that can mark files as left out."""
+    try:
+        found = Repository.around(path.parent)
+        if found is None:
+            return False
+        head = read_start(found.folder / "index", 8)
+        shared = any(found.folder.glob("sharedindex.*"))
+    except (BrokenRepository, OSError):
+        return False
+    return shared or int.from_bytes(head[4:8], "big") >= _FIRST_WITH_FLAGS
 
 
 def _text(path: Path) -> str | None:

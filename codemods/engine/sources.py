@@ -51,7 +51,8 @@ class Edited:
                 line -= 1
         else:
             pairs = zip(before.splitlines(), lines, strict=False)
-            line = next((i for i, (old, new) in enumerate(pairs) if old != new), 0)
+            last = max(len(lines) - 1, 0)
+            line = next((i for i, (old, new) in enumerate(pairs) if old != new), last)
         return replace(self.outcome, line=line + 1)
 
 
@@ -85,6 +86,13 @@ class SourceFile:
     def _unparsable_refused(self) -> Iterator[None]:
         try:
             yield
+        except source.MergeConflict as conflict:
+            raise Refusal(
+                Reason.UNPARSABLE,
+                f"unresolved merge conflict in {self.name}:{conflict.line}",
+                self.name,
+                conflict.line,
+            ) from None
         except source.UnparsableSource as error:
             raise Refusal(
                 Reason.UNPARSABLE, f"cannot be parsed: {error}", self.name, error.line

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from codemods.engine.hunks import Hunk, hunks
-from codemods.engine.plan import FileChange, Plan, RecipePlan, Status
+from codemods.engine.plan import FileChange, Plan, RecipePlan, Status, Verdict
 from codemods.output.landing import lands
 from codemods.output.mail import Mail
 from codemods.output.table import NAME, printable, version
@@ -115,7 +115,8 @@ def _mail(plan: RecipePlan, mail: Mail, dep3: bool) -> bytes:
     sections = _sections(plan.changes)
     # A path that is not UTF-8 is named in the body as Python writes it.
     body = _body(plan).encode("utf-8", "backslashreplace")
-    header = mail.header(plan.about.subject) + (_dep3_fields(plan, mail) if dep3 else b"")
+    subject = f'Revert "{plan.about.subject}"' if _takes_out(plan) else plan.about.subject
+    header = mail.header(subject) + (_dep3_fields(plan, mail) if dep3 else b"")
     if not body.isascii():
         header += (
             b"MIME-Version: 1.0\n"
@@ -126,7 +127,15 @@ def _mail(plan: RecipePlan, mail: Mail, dep3: bool) -> bytes:
     return b"".join(parts) + b"".join(line for each in sections for line in each.git_lines())
 
 
+def _takes_out(plan: RecipePlan) -> bool:
+    """Whether the patch takes the recipe's own text out of a tree that upstream has fixed."""
+    return plan.verdict is Verdict.SUPERSEDED
+
+
 def _dep3_fields(plan: RecipePlan, mail: Mail) -> bytes:
+    if _takes_out(plan):
+        fields = f"Origin: vendor\nForwarded: not-needed\nLast-Update: {mail.date:%Y-%m-%d}\n"
+        return fields.encode()
     origin = plan.about.origin
     return (
         f"Origin: other, {origin}\n"
@@ -144,9 +153,10 @@ def _body(plan: RecipePlan) -> str:
         for outcome in edits
     ]
     what = "\n".join(["What changes:", "", *bullets, ""])
-    credit = f"The idea is from {_short_name(plan.about.origin)}:\n{plan.about.origin}\n"
+    idea = f"The idea is from {_short_name(plan.about.origin)}:\n{plan.about.origin}\n"
+    credit = [] if _takes_out(plan) else [idea]
     made = f"Generated-by: {NAME} {version()} (apply --recipe {plan.recipe})\n"
-    return "\n".join([_filled(printable(plan.why)) + "\n", what, credit, made])
+    return "\n".join([_filled(printable(plan.why)) + "\n", what, *credit, made])
 
 
 def _filled(text: str, indent: str = "") -> str:

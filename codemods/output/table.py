@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from codemods.engine.plan import Outcome, Plan, RecipePlan, Status
+from codemods.engine.plan import About, Outcome, Plan, RecipePlan, Status
 
 NAME = "vllm-codemods"
 NARROWEST = 40  # columns; a terminal that says it has fewer is taken for one of these
@@ -42,8 +42,8 @@ def table(plan: Plan, *, width: int | None = None, colour: bool = False, done: b
     """
     width = None if width is None else max(width, NARROWEST)
     lines = [f"{tree_name(plan)}: {plan.verdict.value}"]
-    for one in plan.recipes:
-        lines += _recipe(one, width, colour)
+    for alike in _alike_recipes(plan.recipes):
+        lines += _recipe(alike, width, colour)
     lines += _count(plan, done)
     return "\n".join(lines) + "\n"
 
@@ -70,28 +70,38 @@ def refusal_lines(plan: Plan) -> list[str]:
         key = (where(outcome), outcome.reason.value, outcome.detail)
         found.setdefault(key, []).append(outcome.edit)
     return [
-        f"{f'{place}: ' if place else ''}{', '.join(dict.fromkeys(edits))} refused "
+        f"{f'{place}: ' if place not in detail else ''}{', '.join(dict.fromkeys(edits))} refused "
         f"({reason}): {detail}"
         for (place, reason, detail), edits in found.items()
     ]
 
 
-def _recipe(plan: RecipePlan, width: int | None, colour: bool) -> Iterator[str]:
-    yield f"{plan.recipe}: {plan.verdict.value}"
+def _alike_recipes(plans: Iterable[RecipePlan]) -> list[list[RecipePlan]]:
+    """The recipes' plans, those together that differ in the recipe alone."""
+    found: dict[RecipePlan, list[RecipePlan]] = {}
+    for plan in plans:
+        said = replace(plan, recipe="", about=About("", "", ""), changes=())
+        found.setdefault(said, []).append(plan)
+    return list(found.values())
+
+
+def _recipe(alike: list[RecipePlan], width: int | None, colour: bool) -> Iterator[str]:
+    plan = alike[0]
+    yield f"{', '.join(one.recipe for one in alike)}: {plan.verdict.value}"
     if plan.why:
         yield from _wrapped(printable(plan.why), width, "  ")
-    alike = _alike(plan.outcomes)
-    rows = [_row(outcomes, plan.why) for outcomes in alike]
+    edits = _edits_alike(plan.outcomes)
+    rows = [_row(outcomes, plan.why) for outcomes in edits]
     widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
     fits = width is None or 2 * len(_HEADER) + sum(widths) <= width
     if fits:
         yield _line(_HEADER, widths)
-    for row, outcomes in zip(rows, alike, strict=True):
+    for row, outcomes in zip(rows, edits, strict=True):
         paint = _COLOURS[outcomes[0].status] if colour else ""
         yield from [_line(row, widths, paint)] if fits else _stacked(row, width, paint)
 
 
-def _alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+def _edits_alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     """The outcomes, those that differ in the edit's name alone together."""
     found: dict[Outcome, list[Outcome]] = {}
     for outcome in outcomes:

@@ -52,6 +52,8 @@ def _row(plan: Plan) -> tuple[str, ...]:
 def _why(plan: Plan) -> str:
     """Why of the recipes that decide the tree's verdict, each named where there are several."""
     deciding = [one for one in plan.recipes if one.verdict is plan.verdict]
+    if all(one.why == deciding[0].why for one in plan.recipes):
+        return deciding[0].why
     named = len(plan.recipes) > 1
     return " ".join(f"{one.recipe}: {one.why}" if named else one.why for one in deciding)
 

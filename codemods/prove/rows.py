@@ -28,8 +28,8 @@ def rows(plan: Plan, checkout: Checkout, options: Options) -> Iterator[tuple[Sub
     asked = {name for name in ("mypy", "gpu") if getattr(options, name)}
     subjects: list[tuple[Subject, tuple[Row, ...]]] = [(Subject(plan, checkout), OF_EVERY_PLAN)]
     for one in plan.recipes:
-        if one.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED) and not one.changes:
-            continue
+        if one.verdict in (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED):
+            continue  # what a recipe's proofs are of is not there, or is taken out
         module = registry.proofs_of(one.recipe)
         subjects.append((Subject(plan, checkout, one), module.PROOFS if module else ()))
     for subject, listed in subjects:

@@ -5,18 +5,19 @@ Lines are broken as ruff and black break them, so that what was formatted stays 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from codemods.transforms.layout import (
     NOTHING,
-    SPACE,
+    Inside,
     bare,
     breaks,
     deeper,
+    holds_comment,
     line_break,
-    split,
 )
 
 
@@ -27,37 +28,67 @@ class Fit:
     module: cst.Module
     width: int
 
-    def decorator(self, decorator: cst.Decorator, indent: str) -> cst.Decorator:
-        """The decorator of a call, broken where it is a line that is too long behind `indent`."""
-        call = decorator.decorator
-        code = self.module.code_for_node(decorator.with_changes(leading_lines=[]))
-        if len(code.splitlines()) != 1 or not isinstance(call, cst.Call):
-            return decorator
-        if _columns(indent) + len(code.rstrip()) <= self.width:
-            return decorator
+    def decorator(self, was: cst.Decorator, grown: cst.Decorator, indent: str) -> cst.Decorator:
+        """A decorator that was added to, its lines broken where they got too long behind `indent`.
+
+        Comments stay where they are: then only a list is broken.
+        """
+        call = grown.decorator
+        if not isinstance(call, cst.Call) or self._fits(grown, indent):
+            return grown
+        if len(self._lines(was)) > 1 and not self._fits(was, indent):
+            return grown
         step = self.module.default_indent
         room = self.width - _columns(indent + step)
+        if any(map(holds_comment, _spaces(call))):
+            listed = [self._shortened(arg, room) for arg in call.args]
+            return grown.with_changes(decorator=call.with_changes(args=listed))
         *others, last = call.args
-        if sum(len(self.module.code_for_node(arg)) for arg in call.args) <= room:
+        if (
+            len(self._lines(grown)) == 1
+            and sum(len(self.module.code_for_node(arg)) for arg in call.args) <= room
+        ):
             args = [*others, last.with_changes(whitespace_after_arg=line_break(""))]
         else:
             between = cst.Comma(whitespace_after=line_break(step))
             closing = cst.Comma(whitespace_after=line_break(""))
             args = [self._argument(arg, room).with_changes(comma=between) for arg in others]
             args.append(self._argument(last, room).with_changes(comma=closing))
-        return decorator.with_changes(
+        return grown.with_changes(
             decorator=call.with_changes(whitespace_before_args=line_break(step), args=args)
         )
 
+    def _lines(self, decorator: cst.Decorator) -> list[str]:
+        return self.module.code_for_node(decorator.with_changes(leading_lines=[])).splitlines()
+
+    def _fits(self, decorator: cst.Decorator, indent: str) -> bool:
+        longest = max(len(line.rstrip()) for line in self._lines(decorator))
+        return _columns(indent) + longest <= self.width
+
     def _argument(self, argument: cst.Arg, room: int) -> cst.Arg:
         """An argument on a line of its own, its list or tuple broken where that is too long."""
-        value = argument.value
         alone = argument.with_changes(comma=cst.Comma(), whitespace_after_arg=NOTHING)
-        if len(self.module.code_for_node(alone)) <= room:
-            return alone
-        if isinstance(value, (cst.List, cst.Tuple)) and value.elements:
-            return alone.with_changes(value=_exploded(value, self.module.default_indent))
-        return alone
+        return self._shortened(alone, room)
+
+    def _shortened(self, argument: cst.Arg, room: int) -> cst.Arg:
+        """An argument with its list or tuple broken where it is one line that is too long."""
+        value = argument.value
+        if not isinstance(value, (cst.List, cst.Tuple)) or not value.elements:
+            return argument
+        alone = argument.with_changes(comma=cst.Comma(), whitespace_after_arg=NOTHING)
+        code = self.module.code_for_node(alone)
+        if len(code.splitlines()) > 1 or len(code) <= room:
+            return argument
+        return argument.with_changes(value=_exploded(value, self.module.default_indent))
+
+
+def _spaces(call: cst.Call) -> Iterator[object]:
+    """The white space inside a call's brackets, not that inside its arguments."""
+    yield call.whitespace_before_args
+    for arg in call.args:
+        yield arg.whitespace_after_arg
+        if isinstance(arg.comma, cst.Comma):
+            yield arg.comma.whitespace_after
 
 
 def _columns(indent: str) -> int:
@@ -73,26 +104,24 @@ def append_argument(call: cst.Call, argument: cst.Arg, step: str) -> cst.Call:
         ended = argument.with_changes(comma=cst.Comma(whitespace_after=bare(inside)))
         return call.with_changes(whitespace_before_args=deeper(inside, step), args=[ended])
     *others, last = call.args
-    if isinstance(last.comma, cst.Comma) and breaks(call.whitespace_before_args):
-        # One argument a line with a trailing comma: ours gets a line and a comma too.
-        between, closing = split(last.comma.whitespace_after, call.whitespace_before_args)
-        return call.with_changes(
-            args=[
-                *others,
-                last.with_changes(comma=last.comma.with_changes(whitespace_after=between)),
-                argument.with_changes(comma=cst.Comma(whitespace_after=closing)),
-            ]
-        )
-    return call.with_changes(
-        args=[
-            *others,
-            last.with_changes(
-                comma=cst.Comma(whitespace_after=SPACE),
-                whitespace_after_arg=NOTHING,
-            ),
-            argument.with_changes(whitespace_after_arg=last.whitespace_after_arg),
-        ]
+    comma = last.comma
+    spaces = Inside(
+        call.whitespace_before_args,
+        tuple(one.comma.whitespace_after for one in others if isinstance(one.comma, cst.Comma)),
+        comma.whitespace_after if isinstance(comma, cst.Comma) else last.whitespace_after_arg,
+        isinstance(comma, cst.Comma),
     )
+    place = spaces.with_one_more(step)
+    before = cst.Comma(whitespace_after=place.before)
+    if isinstance(comma, cst.Comma):
+        before = comma.with_changes(whitespace_after=place.before)
+    else:
+        last = last.with_changes(whitespace_after_arg=NOTHING)
+    if place.comma:
+        added = argument.with_changes(comma=cst.Comma(whitespace_after=place.closing))
+    else:
+        added = argument.with_changes(whitespace_after_arg=place.closing)
+    return call.with_changes(args=[*others, last.with_changes(comma=before), added])
 
 
 def append_element(
@@ -109,22 +138,22 @@ def append_element(
     if isinstance(last.value, cst.SimpleString) and last.value.quote == "'":
         entry = cst.SimpleString(entry.value.replace('"', "'"))
     comma = last.comma
-    if isinstance(comma, cst.Comma) and breaks(_opening(sequence)):
-        between, closing = split(_closing(sequence), _opening(sequence))
-        elements = [
-            *others,
-            last.with_changes(comma=comma.with_changes(whitespace_after=between)),
-            cst.Element(entry, comma=cst.Comma()),
-        ]
-        grown = sequence.with_changes(elements=elements)
-        return _bracketed(grown, _opening(sequence), closing)
-    # A tuple of one needs its comma, a longer one does not.
-    lone = isinstance(sequence, cst.Tuple) and not others
-    kept = comma if isinstance(comma, cst.Comma) and not lone else cst.MaybeSentinel.DEFAULT
-    spaced = cst.Comma(whitespace_after=SPACE)
-    return sequence.with_changes(
-        elements=[*others, last.with_changes(comma=spaced), cst.Element(entry, comma=kept)]
+    spaces = Inside(
+        _opening(sequence),
+        tuple(one.comma.whitespace_after for one in others if isinstance(one.comma, cst.Comma)),
+        _closing(sequence),
+        isinstance(comma, cst.Comma),
     )
+    place = spaces.with_one_more(step)
+    # A tuple of one needs its comma, a longer one does not.
+    needed = isinstance(sequence, cst.Tuple) and not others and not breaks(place.before)
+    added = cst.Element(entry)
+    if place.comma and not needed:
+        added = added.with_changes(comma=cst.Comma())
+    before = cst.Comma(whitespace_after=place.before)
+    elements = [*others, last.with_changes(comma=before), added]
+    grown = sequence.with_changes(elements=elements)
+    return _bracketed(grown, _opening(sequence), place.closing)
 
 
 def _opening(sequence: cst.List | cst.Tuple) -> cst.BaseParenthesizableWhitespace:

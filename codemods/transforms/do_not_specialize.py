@@ -3,19 +3,18 @@
 Triton specialises an integer argument by class (1, divisible by 16, other) and compiles anew for
 each; a parameter listed in `do_not_specialize` gets one kernel for all its values. Entries are
 names or positions (triton/runtime/jit.py, `JITFunction.__init__`). A name that is no parameter is
-accepted by Triton in silence, so `parameters` is there to check first.
+accepted by Triton in silence, so the parameter is looked for first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum
 
 import libcst as cst
 
-from codemods.transforms import names
 from codemods.transforms.arguments import Fit, append_argument, append_element
+from codemods.transforms.jit import Scope, parameters
 from codemods.transforms.layout import NOTHING
 
 KEYWORD = "do_not_specialize"
@@ -30,64 +29,16 @@ class Merge(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class JitNames:
-    """What a module calls Triton and its `jit`: `import triton as tr`, `from triton import jit`."""
-
-    modules: frozenset[str]
-    functions: frozenset[str]
-
-    @classmethod
-    def of(cls, module: cst.Module) -> JitNames:
-        bound = tuple(names.imports(module))
-        taken = {one.local for one in bound} | {name for name, _ in names.assignments(module)}
-        modules = {
-            one.local
-            for one in bound
-            if one.name == "triton" or (one.name is None and one.module == "triton")
-        }
-        # Nothing in sight binds the name: it comes with a star import.
-        return cls(
-            frozenset(modules if "triton" in taken else modules | {"triton"}),
-            frozenset(one.local for one in bound if one.name == "jit" and "triton" in one.module),
-        )
-
-    def is_jit(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression is Triton's `jit`, called or bare."""
-        path = names.dotted(node.func if isinstance(node, cst.Call) else node)
-        if path is None:
-            return False
-        module, _, last = path.rpartition(".")
-        return path in self.functions or (last == "jit" and module in self.modules)
-
-
-def parameters(kernel: cst.FunctionDef) -> Iterator[cst.Param]:
-    """A kernel's parameters in the order in which Triton counts them."""
-    yield from kernel.params.posonly_params
-    yield from kernel.params.params
-    yield from kernel.params.kwonly_params
-
-
-def is_constexpr(parameter: cst.Param) -> bool:
-    """Whether a parameter is a compile-time constant: each of its values is its own kernel."""
-    if parameter.annotation is None:
-        return False
-    annotation = parameter.annotation.annotation
-    if isinstance(annotation, cst.SimpleString):
-        return str(annotation.evaluated_value).endswith("constexpr")
-    return (names.dotted(annotation) or "").split(".")[-1] == "constexpr"
-
-
 def unspecialised(module: cst.Module, kernel: cst.FunctionDef) -> frozenset[str]:
     """The parameters that a kernel's decorator is seen to list; none where it cannot be read."""
-    jit = JitNames.of(module)
+    scope = Scope.of(module)
     named = [parameter.name.value for parameter in parameters(kernel)]
     for decorator in kernel.decorators:
         call = decorator.decorator
-        if isinstance(call, cst.Call) and jit.is_jit(call):
+        if isinstance(call, cst.Call) and scope.is_jit(call):
             for argument in call.args:
                 if _is_keyword(argument, KEYWORD):
-                    found = _entries(argument.value, _constants(module), set()) or set()
+                    found = _entries(argument.value, scope.constants, set()) or set()
                     return frozenset(
                         named[one] if isinstance(one, int) and one < len(named) else str(one)
                         for one in found
@@ -98,8 +49,9 @@ def unspecialised(module: cst.Module, kernel: cst.FunctionDef) -> frozenset[str]
 class AddDoNotSpecialize(cst.CSTTransformer):
     """Rewrites the jit decorator of every definition of `kernel`; `merges` says what it found.
 
-    With `definitions`, only those nodes are rewritten, whatever else has the name. `width` is the
-    longest line, in characters, that the result is laid out for.
+    `left` says of each definition that has no such decorator, or no such parameter, why it is left
+    alone. With `definitions`, only those nodes are rewritten, whatever else has the name. `width`
+    is the longest line, in characters, that the result is laid out for.
     """
 
     def __init__(
@@ -111,14 +63,16 @@ class AddDoNotSpecialize(cst.CSTTransformer):
         width: int = 88,
     ) -> None:
         super().__init__()
+        self._module = module
         self._step = module.default_indent
         self._fit = Fit(module, width)
         self.kernel = kernel
         self.parameter = parameter
         self.definitions = definitions
         self.merges: list[Merge] = []
-        self._jit = JitNames.of(module)
-        self._constants = _constants(module)
+        self.left: list[str] = []
+        self._around: list[cst.FunctionDef | cst.ClassDef] = []
+        self._scope = Scope({}, {})
         self._indent = ""
 
     def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
@@ -133,8 +87,18 @@ class AddDoNotSpecialize(cst.CSTTransformer):
     def _indent_of(self, block: cst.IndentedBlock) -> str:
         return self._step if block.indent is None else block.indent
 
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self._around.append(node)
+
+    def leave_ClassDef(
+        self, original_node: cst.ClassDef, updated_node: cst.ClassDef
+    ) -> cst.ClassDef:
+        self._around.pop()
+        return updated_node
+
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
+        self._around.append(node)
+        return self.definitions is None
 
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
         return False
@@ -142,48 +106,66 @@ class AddDoNotSpecialize(cst.CSTTransformer):
     def leave_FunctionDef(
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.FunctionDef:
+        self._around.pop()
         if original_node.name.value != self.kernel:
             return updated_node
         if self.definitions is not None and original_node not in self.definitions:
             return updated_node
-        position = next(
-            (
-                index
-                for index, parameter in enumerate(parameters(original_node))
-                if parameter.name.value == self.parameter and not is_constexpr(parameter)
-            ),
-            None,
-        )
-        if position is None:
+        self._scope = Scope.of(self._module, self._around)
+        why = self._why_left(original_node)
+        if why is not None:
+            self.left.append(why)
             return updated_node
+        position = [one.name.value for one in parameters(original_node)].index(self.parameter)
         decorators = [
             self._decorate(decorator, position)
-            if self._jit.is_jit(decorator.decorator)
+            if self._scope.is_jit(decorator.decorator)
             else decorator
             for decorator in updated_node.decorators
         ]
         return updated_node.with_changes(decorators=decorators)
+
+    def _why_left(self, function: cst.FunctionDef) -> str | None:
+        """Why a function is left alone, None where its decorator is to list the parameter."""
+        decorators = [one.decorator for one in function.decorators]
+        if not any(map(self._scope.is_jit, decorators)):
+            functions = (one.func if isinstance(one, cst.Call) else one for one in decorators)
+            code = [f"@{' '.join(self._module.code_for_node(one).split())}" for one in functions]
+            seen = f" that is seen to be Triton's jit: {', '.join(code)}" if code else ""
+            return f"{self.kernel} has no decorator{seen}"
+        params = {one.name.value: one for one in parameters(function)}
+        if self.parameter not in params:
+            listed = ", ".join(params) or "none"
+            return f"{self.kernel} has no parameter {self.parameter}; its parameters are {listed}"
+        if self._scope.is_constexpr(params[self.parameter]):
+            return (
+                f"{self.parameter} of {self.kernel} is a constexpr: each of its values is a "
+                "kernel of its own"
+            )
+        return None
 
     def _decorate(self, decorator: cst.Decorator, position: int) -> cst.Decorator:
         target = decorator.decorator
         if not isinstance(target, cst.Call):
             self.merges.append(Merge.ADDED)
             called = cst.Call(func=target, args=[self._argument()])
-            return self._fit.decorator(decorator.with_changes(decorator=called), self._indent)
+            return self._fitted(decorator, called)
         existing = next((arg for arg in target.args if _is_keyword(arg, KEYWORD)), None)
         if existing is not None:
             value, merge = self._merge(existing.value, position)
             self.merges.append(merge)
             if merge is not Merge.MERGED:
                 return decorator
-            grown = decorator.with_deep_changes(existing, value=value)
-            return self._fit.decorator(grown, self._indent)
+            return self._fitted(decorator, target.with_deep_changes(existing, value=value))
         if any(arg.star for arg in target.args):
             self.merges.append(Merge.UNKNOWN)
             return decorator
         self.merges.append(Merge.ADDED)
-        called = append_argument(target, self._argument(), self._step)
-        return self._fit.decorator(decorator.with_changes(decorator=called), self._indent)
+        return self._fitted(decorator, append_argument(target, self._argument(), self._step))
+
+    def _fitted(self, decorator: cst.Decorator, called: cst.Call) -> cst.Decorator:
+        grown = decorator.with_changes(decorator=called)
+        return self._fit.decorator(decorator, grown, self._indent)
 
     def _argument(self) -> cst.Arg:
         return cst.Arg(
@@ -198,7 +180,7 @@ class AddDoNotSpecialize(cst.CSTTransformer):
     def _merge(self, value: cst.BaseExpression, position: int) -> tuple[cst.BaseExpression, Merge]:
         if isinstance(value, cst.Name) and value.value == "None":
             return cst.List([cst.Element(self._entry())]), Merge.MERGED
-        entries = _entries(value, self._constants, set())
+        entries = _entries(value, self._scope.constants, set())
         if entries is None:
             return value, Merge.UNKNOWN
         if self.parameter in entries or position in entries:
@@ -241,11 +223,3 @@ def _entries(
 
 def _is_keyword(argument: cst.Arg, keyword: str) -> bool:
     return argument.keyword is not None and argument.keyword.value == keyword
-
-
-def _constants(module: cst.Module) -> dict[str, cst.BaseExpression]:
-    """What a module's names stand for, where they are assigned once."""
-    found: dict[str, list[cst.BaseExpression]] = {}
-    for name, value in names.assignments(module):
-        found.setdefault(name, []).append(value)
-    return {name: values[0] for name, values in found.items() if len(values) == 1}

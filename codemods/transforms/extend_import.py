@@ -1,9 +1,11 @@
-"""Adds a name to an existing `from … import …`, sorted and laid out as isort would have it."""
+"""Adds a name to a `from … import …`, sorted and laid out as isort has it, or takes it out."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import libcst as cst
 
@@ -58,6 +60,57 @@ def extended(node: cst.ImportFrom, name: str, width: int = 88) -> cst.ImportFrom
     if node.lpar is not None or len(cst.Module([]).code_for_node(grown)) <= width:
         return grown
     return _broken(grown)
+
+
+def shortened(module: cst.Module, node: cst.ImportFrom, name: str) -> cst.ImportFrom | None:
+    """The import as it was before `extended` gave it the name, None where that cannot be told."""
+    if isinstance(node.names, cst.ImportStar):
+        return None
+    code = module.code_for_node(node)
+    kept = [one for one in node.names if one.evaluated_name != name]
+    listed = ", ".join(module.code_for_node(one).rstrip(" ,\r\n") for one in kept)
+    candidates = (
+        f"{code.partition('import')[0]}import {listed}",
+        re.sub(rf"[ \t]*\b{name},?\r?\n", "", code),
+        re.sub(rf"\b{name}, |, {name}\b", "", code),
+    )
+    for candidate in candidates:
+        if not kept or candidate == code:
+            continue
+        with suppress(cst.ParserSyntaxError):
+            line = cst.parse_statement(candidate, config=module.config_for_parsing)
+            less = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+            if (
+                isinstance(less, cst.ImportFrom)
+                and module.code_for_node(extended(less, name)) == code
+            ):
+                return less
+    return None
+
+
+def without_from_import(module: cst.Module, source: str, name: str) -> cst.Module:
+    """The module as it was before `with_from_import`, the same where that cannot be told."""
+    for candidate in _without_from_import(module, source, name):
+        if with_from_import(candidate, source, name).code == module.code:
+            return candidate
+    return module
+
+
+def _without_from_import(module: cst.Module, source: str, name: str) -> Iterator[cst.Module]:
+    for line in _import_lines(module):
+        small = line.body[0]
+        if not isinstance(small, cst.ImportFrom) or names.import_module(small) != source:
+            continue
+        less = shortened(module, small, name)
+        if less is not None:
+            yield replace(module, {small: less})
+            continue
+        place = module.body.index(line)
+        before, after = module.body[:place], module.body[place + 1 :]
+        yield module.with_changes(body=[*before, *after])
+        if after:
+            first = after[0].with_changes(leading_lines=line.leading_lines)
+            yield module.with_changes(body=[*before, first, *after[1:]])
 
 
 def with_from_import(module: cst.Module, source: str, name: str) -> cst.Module:

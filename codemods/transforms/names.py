@@ -152,6 +152,29 @@ def assignments(body: cst.BaseSuite | cst.Module) -> Iterator[tuple[str, cst.Bas
                 yield small.target.value, small.value
 
 
+_WITH_TARGET = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For)
+_WITH_NAME = (cst.AsName, cst.Param, cst.FunctionDef, cst.ClassDef, cst.MatchAs, cst.MatchStar)
+
+
+def bound_by(node: cst.CSTNode) -> Iterator[str]:
+    """The names that a node binds in its scope, without those that nodes below it bind."""
+    if isinstance(node, cst.ImportAlias):
+        if node.asname is None:
+            yield node.evaluated_name.partition(".")[0]
+    elif isinstance(node, _WITH_TARGET):
+        yield from _in_target(node.target)
+    elif isinstance(node, _WITH_NAME) and node.name is not None:
+        yield from _in_target(node.name)
+
+
+def _in_target(target: cst.CSTNode) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _in_target(element.value)
+
+
 def functions(body: cst.BaseSuite | cst.Module, name: str) -> tuple[cst.FunctionDef, ...]:
     """Every definition of a function in a scope, behind `if` and `try` too."""
     return tuple(

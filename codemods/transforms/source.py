@@ -8,6 +8,7 @@ process. What is longer, larger or deeper than any source of a person is refused
 from __future__ import annotations
 
 import ast
+import re
 import threading
 import warnings
 from collections import Counter
@@ -19,12 +20,24 @@ MAX_LINE = 10_000
 _STACK_BYTES = 512 << 20
 
 
+_CONFLICT = re.compile(rb"^<{7}(?:\s.*)?$[\s\S]*?^>{7}(?:\s|$)", re.MULTILINE)
+
+
 class UnparsableSource(Exception):
     """The bytes are no module that can be rewritten; `line` is None where no line is to blame."""
 
     def __init__(self, why: str, line: int | None = None) -> None:
         self.line = line
         super().__init__(why)
+
+
+class MergeConflict(UnparsableSource):
+    """The bytes have the marks of a merge conflict, which starts on `line`."""
+
+    line: int
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"unresolved merge conflict on line {line}", line)
 
 
 def parse(data: bytes, *, checked: bool = False) -> cst.Module:
@@ -125,6 +138,9 @@ def _parse_on_a_deep_stack(data: bytes) -> cst.Module:
     if isinstance(outcome, cst.Module):
         return outcome
     if isinstance(outcome, cst.ParserSyntaxError):
+        conflict = _CONFLICT.search(data)
+        if conflict is not None:
+            raise MergeConflict(data.count(b"\n", 0, conflict.start()) + 1)
         raise UnparsableSource(f"syntax error on line {outcome.raw_line}", outcome.raw_line)
     if isinstance(outcome, (UnicodeDecodeError, LookupError)):
         raise UnparsableSource("its bytes are not text in the encoding it declares")

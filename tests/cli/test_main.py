@@ -431,6 +431,16 @@ def test_two_packages_are_told_and_one_can_be_chosen(tree: Path) -> None:
     assert changed == {f"acme/{name}" for name in FILES}
 
 
+def test_a_plugins_own_kernel_is_named_with_the_command_that_edits_it(tmp_path: Path) -> None:
+    text = "import triton\n@triton.jit\ndef _compute_slot_mapping_kernel(num_tokens): ...\n"
+    (tmp_path / "acme.py").write_text(text)
+    ran = run("check", tmp_path)
+    assert ran.code == 2
+    (line,) = ran.err.splitlines()
+    assert "holds no vLLM package (a folder with v1/worker/gpu_worker.py); acme.py:3" in line
+    assert line.endswith(f"--param num_tokens {tmp_path}/acme.py")
+
+
 @pytest.mark.parametrize("name", ["03-fix-in-place"])
 def test_another_hands_fix_is_already_fixed(name: str, tmp_path: Path) -> None:
     root = fork(name).tree.write_to(tmp_path / "tree")
@@ -456,6 +466,16 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @needs_git
+@pytest.mark.parametrize("file", FILES)
+def test_a_merge_conflict_is_one_line_with_its_place(file: str, tree: Path) -> None:
+    path = tree / "vllm" / file
+    data = b"X = 0\n<<<<<<< ours\nX = 1\n=======\nX = 2\n>>>>>>> theirs\n"
+    path.write_bytes(data + path.read_bytes())
+    lines = run("apply", tree).err.splitlines()
+    (line,) = [one for one in lines if "conflict" in one]
+    assert line.endswith(f"(unparsable): unresolved merge conflict in vllm/{file}:2")
+
+
 def test_uncommitted_changes_are_refused_unless_allowed(tree: Path) -> None:
     git(tree, "init", "-q")
     git(tree, "add", "-A")

@@ -20,7 +20,7 @@ RUN = {name: (lambda _options, name=name: verb(name)) for name in VERBS}
 
 
 def parsed(*argv: str) -> argparse.Namespace:
-    return parser(RUN).parse_args(argv)
+    return parser(RUN, argv).parse_args(argv)
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -39,6 +39,17 @@ def test_a_line_is_found_where_it_moved(line: int, now: int) -> None:
     assert moved_line(line, numbered(20), AFTER) == now
 
 
+@pytest.mark.parametrize(("line", "now"), [(3, 3), (5, 4), (10, 4), (15, 4), (16, 5), (20, 9)])
+def test_a_line_of_a_stretch_that_is_gone_is_the_one_above_it(line: int, now: int) -> None:
+    lines = split_lines(numbered(20))
+    assert moved_line(line, numbered(20), b"".join(lines[:4] + lines[15:])) == now
+
+
+@pytest.mark.parametrize("line", [5, 20])
+def test_a_line_of_an_end_that_is_gone_is_the_last(line: int) -> None:
+    assert moved_line(line, numbered(20), numbered(4)) == 4
+
+
 @pytest.mark.parametrize("line", [1, 7, 20])
 def test_no_line_moves_where_nothing_changes(line: int) -> None:
     assert moved_line(line, numbered(20), numbered(20)) == line

@@ -216,6 +216,15 @@ def test_each_recipe_that_changes_something_has_a_mail(tmp_path: Path, dep3: boo
     assert mailbox(made[:1]) == made[0][1]
 
 
+def test_what_takes_the_fix_out_is_named_a_revert(tmp_path: Path) -> None:
+    change = plan_over(tmp_path, ("a.py", b"x\n", b"y\n")).changes
+    plan = plan_of([], change, verdict=Verdict.SUPERSEDED)
+    mail = dict(mails(plan, Mail(MAIL.author, DATE), dep3=True))["0001-made-up.patch"]
+    assert b'\nSubject: Revert "Make the fix up"\n' in mail
+    assert b"\nForwarded: not-needed\n" in mail
+    assert b"The idea is from" not in mail
+
+
 def test_a_plain_diff_of_several_recipes_is_one(tmp_path: Path) -> None:
     assert unified(series(tmp_path)) == b"--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x\n+z\n"
 

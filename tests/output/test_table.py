@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from codemods.engine.plan import (
+    About,
     FileChange,
     Outcome,
     Plan,
@@ -155,6 +156,22 @@ def test_edits_refused_alike_are_one_line() -> None:
     assert refusal_lines(plan(*alike)) == [
         "vllm/worker.py: warm-up, caller refused (no-anchor): No place."
     ]
+
+
+def test_a_place_that_the_reason_names_is_named_once() -> None:
+    conflict = Outcome("caller", Status.REFUSED, Reason.UNPARSABLE, "Conflict in w.py:4", "w.py", 4)
+    assert refusal_lines(plan(conflict)) == ["caller refused (unparsable): Conflict in w.py:4"]
+
+
+def test_recipes_that_say_the_same_are_said_once() -> None:
+    outcome = Outcome("caller", Status.REFUSED, Reason.AMBIGUOUS, "Two packages.")
+    (one,) = plan(outcome).recipes
+    other = replace(one, recipe="other", about=About("Other", "Do it", "https://other.example"))
+    text = table(replace(plan(outcome), recipes=(one, other)))
+    assert f"{one.recipe}, other: " in text
+    assert text.count("caller") == 1
+    apart = replace(other, why="Another reason.")
+    assert table(replace(plan(outcome), recipes=(one, apart))).count("caller") == 2
 
 
 def test_nothing_refused_is_no_line() -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import libcst as cst
 import pytest
 
 from codemods.transforms import source
-from codemods.transforms.do_not_specialize import (
-    AddDoNotSpecialize,
-    JitNames,
-    Merge,
-    is_constexpr,
-    parameters,
-)
+from codemods.transforms.do_not_specialize import AddDoNotSpecialize, Merge
 from tests.rewriting import leaves_alone, rewrites
 
 KERNEL = "def k(n, x):\n    pass\n"
@@ -440,6 +436,7 @@ def test_what_the_source_does_not_tell_is_left_alone(decorator: str, constants: 
         pytest.param("def k_2(n):\n    pass\n", id="longer function name"),
         pytest.param("def _k(n):\n    pass\n", id="other function"),
         pytest.param("class k:\n    n: int\n", id="a class"),
+        pytest.param('def k(n: "tl.constexpr | int"):\n    pass\n', id="constexpr among others"),
         pytest.param("def outer():\n    def k(n):\n        pass\n", id="no kernel inside"),
     ],
 )
@@ -696,6 +693,149 @@ def test_a_wider_tree_keeps_the_line() -> None:
     assert f'["{LONG * 2}", "n"])\n' in wide
 
 
+SPREAD = {
+    "comment behind a lone argument": (
+        """
+        @triton.jit(
+            debug=True  # why
+        )
+        """,
+        """
+        @triton.jit(
+            debug=True,  # why
+            do_not_specialize=["n"],
+        )
+        """,
+    ),
+    "comment behind a last comma": (
+        """
+        @triton.jit(debug=True,  # why
+        )
+        """,
+        """
+        @triton.jit(debug=True,  # why
+            do_not_specialize=["n"],
+        )
+        """,
+    ),
+    "comment above": (
+        """
+        @triton.jit(
+            # why
+            debug=True
+        )
+        """,
+        """
+        @triton.jit(
+            # why
+            debug=True,
+            do_not_specialize=["n"],
+        )
+        """,
+    ),
+    "one a line without a last comma": (
+        """
+        @triton.jit(
+            debug=True,
+            noinline=True
+        )
+        """,
+        """
+        @triton.jit(
+            debug=True,
+            noinline=True,
+            do_not_specialize=["n"]
+        )
+        """,
+    ),
+    "one a line, aligned": (
+        """
+        @triton.jit(debug=True,
+                    noinline=True)
+        """,
+        """
+        @triton.jit(debug=True,
+                    noinline=True,
+                    do_not_specialize=["n"])
+        """,
+    ),
+    "comment on the bracket's line": (
+        """
+        @triton.jit(  # why
+            debug=True
+        )
+        """,
+        """
+        @triton.jit(  # why
+            debug=True, do_not_specialize=["n"]
+        )
+        """,
+    ),
+    "comment in a list": (
+        """
+        @triton.jit(do_not_specialize=[
+            "x"  # why
+        ])
+        """,
+        """
+        @triton.jit(do_not_specialize=[
+            "x",  # why
+            "n",
+        ])
+        """,
+    ),
+    "a list, aligned": (
+        """
+        @triton.jit(do_not_specialize=["x",
+                                       "y"])
+        """,
+        """
+        @triton.jit(do_not_specialize=["x",
+                                       "y",
+                                       "n"])
+        """,
+    ),
+    "its one line too long": (
+        f"""
+        @triton.jit(
+            do_not_specialize_on_alignment=["{LONG}", "x"], debug=True
+        )
+        """,
+        f"""
+        @triton.jit(
+            do_not_specialize_on_alignment=["{LONG}", "x"],
+            debug=True,
+            do_not_specialize=["n"],
+        )
+        """,
+    ),
+    "a list's line too long, beside a comment": (
+        f"""
+        @triton.jit(
+            debug=True,  # why
+            do_not_specialize=["{LONG}", "{"x" * 28}"],
+        )
+        """,
+        f"""
+        @triton.jit(
+            debug=True,  # why
+            do_not_specialize=[
+                "{LONG}",
+                "{"x" * 28}",
+                "n",
+            ],
+        )
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), SPREAD.values(), ids=SPREAD)
+def test_what_stands_over_several_lines_goes_on_so(before: str, after: str) -> None:
+    before, after = (inspect.cleandoc(one) for one in (before, after))
+    rewrites(rewrite, decorated(before), decorated(after))
+
+
 def test_a_line_that_was_broken_already_is_not_laid_out_anew() -> None:
     long = "x" * 100
     rewrites(
@@ -728,36 +868,3 @@ def test_a_line_that_was_broken_already_is_not_laid_out_anew() -> None:
 )
 def test_bytes_outside_the_decorator_are_equal(whole: bytes) -> None:
     rewrites(rewrite, whole % b"", whole % b'(do_not_specialize=["n"])')
-
-
-@pytest.mark.parametrize(
-    ("annotation", "expected"),
-    [
-        ("tl.constexpr", True),
-        ("constexpr", True),
-        ("triton.language.constexpr", True),
-        ('"tl.constexpr"', True),
-        ("tl.int32", False),
-        ("int", False),
-        ('"int"', False),
-        ("Optional[tl.constexpr]", False),
-    ],
-)
-def test_constexpr_is_told_by_the_annotation(annotation: str, expected: bool) -> None:
-    module = cst.parse_module(f"def k(n: {annotation}): pass")
-    function = module.body[0]
-    assert isinstance(function, cst.FunctionDef)
-    assert [is_constexpr(one) for one in parameters(function)] == [expected]
-
-
-def test_a_bare_parameter_is_no_constexpr() -> None:
-    function = cst.parse_module("def k(n): pass").body[0]
-    assert isinstance(function, cst.FunctionDef)
-    assert not is_constexpr(function.params.params[0])
-
-
-def test_jit_names_come_from_imports_alone() -> None:
-    module = cst.parse_module("import triton as t\nfrom triton import jit as j\ntriton = None\n")
-    found = JitNames.of(module)
-    assert found.modules == {"t"}
-    assert found.functions == {"j"}

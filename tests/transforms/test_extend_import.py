@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import libcst as cst
 import pytest
 
 from codemods.transforms import source
-from codemods.transforms.extend_import import ExtendImport, with_from_import
+from codemods.transforms.extend_import import (
+    ExtendImport,
+    shortened,
+    with_from_import,
+    without_from_import,
+)
 from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 
@@ -392,3 +398,70 @@ def test_a_name_that_is_imported_already_is_left_alone() -> None:
 def test_a_module_without_imports_is_refused() -> None:
     with pytest.raises(ValueError, match="imports nothing"):
         bind("typing", "Any")(b"x = 1\n")
+
+
+def first_import(module: cst.Module) -> cst.ImportFrom:
+    line = module.body[0]
+    assert isinstance(line, cst.SimpleStatementLine)
+    assert isinstance(line.body[0], cst.ImportFrom)
+    return line.body[0]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "from m import a",
+        "from m import z",
+        "from m import a, z",
+        "from m import (a, z)",
+        "from m import a, z as b",
+        f"from m import {'a' * 70}",
+        "from m import (\n    a,\n    z,\n)",
+        "from m import (\r\n    a,  # why\r\n    # and\r\n)",
+        "from m import (  # noqa\n    a,\n    z\n)",
+    ],
+)
+def test_the_name_goes_as_it_came(before: str) -> None:
+    module = source.parse(extend("m", "name")(f"{before}\n".encode()))
+    less = shortened(module, first_import(module), "name")
+    assert less is not None
+    assert module.code_for_node(less) == before
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from m import name",
+        "from m import a, z",
+        "from m import *",
+        "from m import name, a",
+        "from m import a, name as b",
+        "from m import (\n    a,\n    name,  # why\n)",
+    ],
+)
+def test_a_name_that_was_not_put_there_stays(code: str) -> None:
+    module = source.parse(f"{code}\n".encode())
+    assert shortened(module, first_import(module), "name") is None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import os\nimport sys\n\nimport torch\n",
+        "from typing import cast\n\nimport torch\n",
+        '"""Doc."""\n\n# The rest.\nimport torch\n',
+        "from a import b\n",
+    ],
+)
+def test_an_import_that_was_added_goes(before: str) -> None:
+    module = source.parse(bind("typing", "Any")(before.encode()))
+    assert without_from_import(module, "typing", "Any").code == before
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import torch\nfrom typing import Any\n", "from typing import Any as A\nimport torch\n"],
+)
+def test_an_import_that_was_not_put_there_stays(code: str) -> None:
+    module = source.parse(code.encode())
+    assert without_from_import(module, "typing", "Any").code == code

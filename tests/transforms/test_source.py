@@ -94,13 +94,19 @@ def test_what_an_edit_adds_or_replaces_is_no_loss(before: bytes, after: bytes) -
     assert not loses_white_space(before, after)
 
 
+CONFLICT = b"x = 0\n<<<<<<< ours\nx = 1\n=======\nx = 2\n>>>>>>> theirs\n"
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
         (b"def f(:\n", "syntax error on line 1"),
         (b"x = 1\n\nx = = 1\n", "syntax error on line 3"),
         (b"if x:\ny = 1\n", "syntax error on line 2"),
-        (b"<<<<<<< ours\nx = 1\n=======\nx = 2\n>>>>>>> theirs\n", "syntax error on line 2"),
+        (CONFLICT, "unresolved merge conflict on line 2"),
+        (CONFLICT.replace(b"\n", b"\r\n"), "unresolved merge conflict on line 2"),
+        (b"<<<<<<< ours\nx = 1\n", "syntax error on line 2"),
+        (b"f(\n" + CONFLICT.replace(b"<<<<<<<", b"<<<<<<<<"), "syntax error"),
         (b"x = 1\x00\n", ""),
         (b"\x00" * 100, ""),
         (b"\xff\xfex\x00=\x001\x00\n\x00", ""),

@@ -6,13 +6,11 @@ from codemods.engine.plan import About, Outcome, Reason, Status, Verdict
 from codemods.engine.recipe import Recipe, Run
 from codemods.recipes.kv_block_zeroing.edits import unit_tests, warmup
 from codemods.recipes.kv_block_zeroing.facts import runners, upstream, zeroer
-from codemods.recipes.kv_block_zeroing.facts.names import CLASS, PARAMETER, UTILS
+from codemods.recipes.kv_block_zeroing.facts.names import CLASS, KERNEL, PARAMETER, UTILS
 from codemods.recipes.kv_block_zeroing.facts.zeroer import Zeroer
 from codemods.recipes.warm_up import edit_names as edits
 from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.transforms import names
-
-CALL = worker.Call(warmup.FUNCTION, "the KV block zeroing kernel", v1_only=False)
 
 
 def decide(run: Run) -> None:
@@ -29,7 +27,7 @@ def decide(run: Run) -> None:
     superseded = _superseded(found, warm)
     if superseded is not None:
         run.why = superseded
-        run.every_edit(Status.NOT_NEEDED, Reason.SUPERSEDED_UPSTREAM, run.why, found.file.name)
+        _remove_leftovers(run, found)
         return
     kernel.decide(run, found.kernels, PARAMETER, found.unresolved)
     with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
@@ -37,10 +35,19 @@ def decide(run: Run) -> None:
     if warm:
         run.add(_done_upstream(edits.WORKER, found))
     else:
-        worker.decide(run, CALL)
+        worker.decide(run, warmup.CALL)
     with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, found, list(held.values()), warm)
     run.why = _why(run, found, warm)
+
+
+def _remove_leftovers(run: Run, found: Zeroer) -> None:
+    # Only a tree that upstream has fixed needs these.
+    from codemods.recipes.kv_block_zeroing.facts.past_texts import PAST
+    from codemods.recipes.warm_up.removal import remove_leftovers
+
+    reason = Reason.SUPERSEDED_UPSTREAM
+    remove_leftovers(run, PAST, reason, found.file.name, found.kernels[0])
 
 
 def _superseded(found: Zeroer, warm: bool) -> str | None:
@@ -136,6 +143,7 @@ RECIPE = Recipe(
     writes=edits.WRITTEN,
     means={
         Reason.SUPERSEDED_UPSTREAM: Verdict.SUPERSEDED,
+        Reason.REMOVED: Verdict.SUPERSEDED,
         Reason.NO_KERNEL: Verdict.NOT_AFFECTED,
     },
     reads=(
@@ -150,4 +158,5 @@ RECIPE = Recipe(
         r"tests/v1/worker/test_gpu_model_runner\.py",
     ),
     decide=decide,
+    kernels={KERNEL: PARAMETER},
 )

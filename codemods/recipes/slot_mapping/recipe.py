@@ -16,6 +16,7 @@ from codemods.recipes.slot_mapping.facts.block_tables import Tables, check_class
 from codemods.recipes.slot_mapping.facts.names import (
     BLOCK_TABLE,
     BLOCK_TABLE_CLASS,
+    KERNEL,
     METHOD,
     PARAMETER,
 )
@@ -26,9 +27,7 @@ from codemods.recipes.warm_up import kernel, module, test_module, worker
 from codemods.recipes.warm_up.launches import Launches, find
 from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
-from codemods.transforms.do_not_specialize import parameters
-
-CALL = worker.Call(warmup.FUNCTION, "the slot mapping kernel")
+from codemods.transforms.jit import parameters
 
 
 def decide(run: Run) -> None:
@@ -39,15 +38,26 @@ def decide(run: Run) -> None:
     if nothing is not None or block_table is None:
         reason, run.why = nothing or (Reason.NO_KERNEL, "")
         file = block_table.name if block_table else None
+        if reason is Reason.SUPERSEDED_UPSTREAM or sources.read(RUNNER) is None:
+            _remove_leftovers(run, reason, file)
+            return
         run.every_edit(Status.NOT_NEEDED, reason, run.why, file)
         return
     kernel.decide(run, launches.kernels, PARAMETER, launches.unresolved)
     with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
         _warmup(run, block_table, launches)
-    worker.decide(run, CALL)
+    worker.decide(run, warmup.CALL)
     with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
         _unit_tests(run, block_table, launches)
     run.why = _why(run, launches)
+
+
+def _remove_leftovers(run: Run, reason: Reason, file: str | None) -> None:
+    # Only a tree that upstream has fixed, or without a V1 runner, needs these.
+    from codemods.recipes.slot_mapping.facts.past_texts import PAST
+    from codemods.recipes.warm_up.removal import remove_leftovers
+
+    remove_leftovers(run, PAST, reason, file)
 
 
 def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
@@ -57,7 +67,7 @@ def _launches(sources: Sources) -> tuple[Launches, SourceFile | None]:
     launches = find(sources, block_table, BLOCK_TABLE_CLASS, METHOD)
     refuse_two_classes(launches.owner)
     if not launches.kernels and not launches.kernel_class:
-        unlaunched.refuse(launches, block_table, sources.checkout)
+        unlaunched.refuse(launches, block_table, sources)
     return launches, block_table
 
 
@@ -80,6 +90,9 @@ def _nothing_to_do(
             "the engine compiles them before the first request."
         )
         return Reason.SUPERSEDED_UPSTREAM, told
+    if launches.owner is None:
+        told = f"{BLOCK_TABLE} has no class {BLOCK_TABLE_CLASS}, and launches no Triton kernel."
+        return Reason.NO_KERNEL, told
     if not launches.kernels:
         return Reason.NO_KERNEL, f"{BLOCK_TABLE_CLASS}.{METHOD} launches no Triton kernel."
     return None
@@ -116,7 +129,7 @@ def _warmup_there(sources: Sources) -> Warmup | None:
     worker_file = sources.read(WORKER)
     if worker_file is not None:
         with suppress(Refusal):
-            calls = worker.existing_calls(worker_file, CALL, sources)
+            calls = worker.existing_calls(worker_file, warmup.CALL, sources)
             site = calls.reached if calls is not None else None
             if site is not None and site.reached is not None:
                 assert isinstance(site.reached.node, ast.FunctionDef)
@@ -220,6 +233,7 @@ RECIPE = Recipe(
     writes=edits.WRITTEN,
     means={
         Reason.SUPERSEDED_UPSTREAM: Verdict.SUPERSEDED,
+        Reason.REMOVED: Verdict.SUPERSEDED,
         Reason.NO_KERNEL: Verdict.NOT_AFFECTED,
     },
     reads=(
@@ -237,4 +251,5 @@ RECIPE = Recipe(
         r"tests/v1/worker/test_gpu_model_runner\.py",
     ),
     decide=decide,
+    kernels={KERNEL: PARAMETER},
 )

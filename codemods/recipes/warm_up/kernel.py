@@ -11,12 +11,8 @@ from codemods.engine.recipe import Run
 from codemods.engine.sources import Edited, Refusal
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.launches import Kernel, jitted_functions
-from codemods.transforms.do_not_specialize import (
-    AddDoNotSpecialize,
-    Merge,
-    is_constexpr,
-    parameters,
-)
+from codemods.transforms.do_not_specialize import AddDoNotSpecialize, Merge
+from codemods.transforms.jit import Scope, parameters
 from codemods.transforms.statements import line_of
 
 _LINE = 88  # vLLM's line length
@@ -107,8 +103,9 @@ def _outcome(touched: Sequence[Kernel], parameter: str, merges: dict[str, list[M
 
 def takes(kernel: Kernel, parameter: str) -> bool:
     """Whether a definition of the kernel has the parameter, and not as a constant."""
+    scope = Scope.of(kernel.file.module)
     return any(
-        one.name.value == parameter and not is_constexpr(one)
+        one.name.value == parameter and not scope.is_constexpr(one)
         for definition in kernel.definitions
         for one in parameters(definition)
     )
@@ -119,7 +116,7 @@ def _nothing_to_specialise(kernels: Sequence[Kernel], parameter: str) -> Refusal
     found = list(parameters(kernel.definitions[0]))
     line = line_of(kernel.file.module, kernel.definitions[0])
     if any(one.name.value == parameter for one in found):
-        what = f"its {parameter} is tl.constexpr, so each value is a kernel of its own"
+        what = f"its {parameter} is a constexpr, so each value is a kernel of its own"
     else:
         what = f"its parameters are {', '.join(p.name.value for p in found) or 'none'}"
     return Refusal(

@@ -17,7 +17,7 @@ from codemods.engine.classes import find as find_class
 from codemods.engine.resolve import Definition, definitions, imported
 from codemods.engine.sources import SourceFile, Sources
 from codemods.transforms import names
-from codemods.transforms.do_not_specialize import JitNames
+from codemods.transforms.jit import Scope
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ def find(sources: Sources, file: SourceFile, owner: str, method: str) -> Launche
 
 def jitted_functions(file: SourceFile) -> Iterator[cst.FunctionDef]:
     """Every kernel at a module's top level, behind `if` and `try` too."""
-    jit = JitNames.of(file.module)
+    scope = Scope.of(file.module)
     for statement in names.walk(file.module):
-        if isinstance(statement, cst.FunctionDef) and _is_jitted(statement, jit):
+        if isinstance(statement, cst.FunctionDef) and _is_jitted(statement, scope):
             yield statement
 
 
-def _is_jitted(function: cst.FunctionDef, jit: JitNames) -> bool:
-    return any(jit.is_jit(decorator.decorator) for decorator in function.decorators)
+def _is_jitted(function: cst.FunctionDef, scope: Scope) -> bool:
+    return any(scope.is_jit(decorator.decorator) for decorator in function.decorators)
 
 
 class Found(IntEnum):
@@ -133,7 +133,7 @@ class _Search:
         for owner in self.tables.classes:
             file = owner.file
             for method in names.functions(owner.body, name):
-                if _is_jitted(method, JitNames.of(file.module)):
+                if _is_jitted(method, Scope.of(file.module)):
                     self._add(name, file, (method,))
                     found = Found.KERNEL
                 else:
@@ -176,7 +176,7 @@ class _Search:
         """Take in what a name stands for: kernels, else a kernel's instance, else functions."""
         functions = [(one.file, one.node) for one in found if isinstance(one.node, cst.FunctionDef)]
         jitted = [
-            (file, node) for file, node in functions if _is_jitted(node, JitNames.of(file.module))
+            (file, node) for file, node in functions if _is_jitted(node, Scope.of(file.module))
         ]
         for file, node in jitted:
             self._add(node.name.value, file, (node,))
@@ -199,9 +199,9 @@ class _Search:
         owner = find_class(self.sources, found.file, path) if path is not None else None
         if owner is None:
             return False
-        jit = JitNames.of(owner.file.module)
+        scope = Scope.of(owner.file.module)
         return any(
-            isinstance(one, cst.FunctionDef) and _is_jitted(one, jit)
+            isinstance(one, cst.FunctionDef) and _is_jitted(one, scope)
             for one in names.walk(owner.body)
         )
 

@@ -164,7 +164,7 @@ def _refuse_rebinding(method: Method, name: str, sources: Sources) -> None:
             node
             for part in (method.function.params, method.block)
             for node in names.descend(part)
-            if _binds(node) == name
+            if name in names.bound_by(node) and not isinstance(node, cst.ImportAlias)
         ),
     ]
     if rebound:
@@ -174,16 +174,6 @@ def _refuse_rebinding(method: Method, name: str, sources: Sources) -> None:
             method.file.name,
             method.line(method.function),
         )
-
-
-def _binds(node: cst.CSTNode) -> str | None:
-    """The name that a node binds within a function, other than by an import."""
-    target: cst.CSTNode | None = None
-    if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For)):
-        target = node.target
-    elif isinstance(node, (cst.AsName, cst.Param, cst.FunctionDef, cst.ClassDef)):
-        target = node.name
-    return target.value if isinstance(target, cst.Name) else None
 
 
 def _place(method: Method) -> str:

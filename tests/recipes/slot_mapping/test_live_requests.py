@@ -67,8 +67,8 @@ def clearing_the_row(plan: Plan) -> Plan:
 def warmed(plan: Plan, folder: Path, *live: list[int]) -> Iterator[tuple[Any, int]]:
     """Two groups' tables with live rows, after the warm-up, and how often it launched a kernel."""
     from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build
-    from codemods.recipes.slot_mapping.proofs.job import make_job
     from codemods.recipes.slot_mapping.proofs.loading import loaded
+    from codemods.recipes.slot_mapping.proofs.sides import make_job
     from codemods.recipes.slot_mapping.proofs.warming import choices_of, warm_up
 
     job = make_job(subject(plan), Options(), folder)

@@ -196,6 +196,10 @@ def test_another_hands_warm_up_is_left_alone(name: str, tmp_path: Path) -> None:
     [
         ("from acme.tables import BlockTable\n", "expected a class BlockTable"),
         ("BlockTable = pick()\n", "expected a class BlockTable"),
+        ("from .tables import *\n", "expected a class BlockTable"),
+        ("import triton\nclass Tables:\n    pass\n", "expected a class BlockTable"),
+        ("from ..utils import launch\nclass Tables:\n    pass\n", "expected a class BlockTable"),
+        ("import numpy as np\n\ndef append_row(table, row): ...\n", ""),
         ("import acme\nclass BlockTable(acme.Table):\n    pass\n", "from acme.Table"),
         (f"{DERIVED}        return super().compute_slot_mapping()\n", "from acme.Table"),
         ("class BlockTable:\n    pass\n", ""),
@@ -206,7 +210,8 @@ def test_another_hands_warm_up_is_left_alone(name: str, tmp_path: Path) -> None:
 def test_only_what_is_seen_to_launch_no_kernel_is_not_affected(
     table: str, refused: str, tmp_path: Path
 ) -> None:
-    result = run(tmp_path, BASE.edited(BLOCK_TABLE, table.encode()))
+    tree = BASE.edited("v1/utils.py", b"import triton\n\ndef launch(): ...\n")
+    result = run(tmp_path, tree.edited(BLOCK_TABLE, table.encode()))
     wanted = (
         (Status.REFUSED, Reason.NOT_LAUNCHED) if refused else (Status.NOT_NEEDED, Reason.NO_KERNEL)
     )
@@ -223,6 +228,41 @@ def test_a_kernel_that_no_launch_is_seen_to_lead_to_is_refused(tmp_path: Path) -
     result = run(tmp_path, tree)
     assert set(statuses(result).values()) == {(Status.REFUSED, Reason.NOT_LAUNCHED)}
     assert (result.outcomes[0].file, result.outcomes[0].line) == ("vllm/v1/worker/ops.py", 3)
+
+
+TILES = 'heuristics({"TILE": lambda args: args["max_num_tokens"]%s})'
+
+
+@pytest.mark.parametrize(
+    ("decorator", "refused"),
+    [
+        (TILES % ' * (args["num_tokens"] % 16)', "heuristics reads num_tokens"),
+        ('autotune(configs=[], key=["num_tokens"])', "autotune reads num_tokens"),
+        ("heuristics(TILES)", "heuristics are not written in its decorator"),
+        (TILES % "", ""),
+        ('autotune(configs=[], key=["block_size"])', ""),
+    ],
+)
+def test_what_a_decorator_chooses_for_each_batch_is_not_reached(
+    decorator: str, refused: str, tmp_path: Path
+) -> None:
+    table = BASE.inside[BLOCK_TABLE].replace(
+        b"@triton.jit", b"@triton.%b\n@triton.jit" % decorator.encode(), 1
+    )
+    found = run(tmp_path, BASE.edited(BLOCK_TABLE, table))
+    warm = next(one for one in found.outcomes if one.edit == WARM)
+    wanted = (Status.REFUSED, Reason.NOT_REACHED) if refused else (Status.EDIT, Reason.ADDED)
+    assert statuses(found)[WARM] == wanted
+    assert refused in warm.detail
+
+
+def test_the_workers_row_names_the_method_that_the_call_is_in(tmp_path: Path) -> None:
+    tree = fork("00-work-in-private-method").tree
+    added = next(one for one in run(tmp_path, tree).outcomes if one.edit == WORK)
+    assert added.detail.startswith("_compile_or_warm_up_model calls ")
+    there = next(one for one in run(tmp_path, fixed(tmp_path, tree)).outcomes if one.edit == WORK)
+    assert there.detail.startswith("_compile_or_warm_up_model calls ")
+    assert there.line == added.line
 
 
 def test_two_classes_of_the_name_are_refused(tmp_path: Path) -> None:

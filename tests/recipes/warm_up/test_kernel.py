@@ -167,7 +167,8 @@ def test_two_definitions_are_both_rewritten(tmp_path: Path) -> None:
         ("x, y", "its parameters are x, y"),
         ("", "its parameters are none"),
         ("n_tokens, num_token", "its parameters are n_tokens, num_token"),
-        ("num_tokens: tl.constexpr", "is tl.constexpr"),
+        ("num_tokens: tl.constexpr", "is a constexpr"),
+        ("num_tokens: 'tl.constexpr | int'", "is a constexpr"),
     ],
 )
 def test_a_kernel_without_the_parameter_is_refused(

@@ -240,7 +240,7 @@ def test_a_kernel_class_that_registers_no_keys_is_not(constructor: str, tmp_path
         ("import triton_ascend as triton", "triton.jit"),
         ("triton = LazyLoader('triton')", "triton.jit"),
         ("from acme import traced", "traced"),
-        ("jit = triton.jit", "jit"),
+        ("jit = cached(triton.jit)", "jit"),
         ("", ""),
     ],
 )
@@ -249,7 +249,7 @@ def test_a_function_that_is_launched_is_some_kernel(
 ) -> None:
     rest = f"{f'@{decorator}' if decorator else ''}\n{PLAIN}"
     text = block_table(LAUNCH, rest, head=head)
-    if head != "jit = triton.jit":
+    if head != "jit = cached(triton.jit)":
         text = text.replace("from vllm.triton_utils import tl, triton\n", "")
     one = launches(tmp_path, text)
     assert one.kernels == ()

@@ -21,16 +21,16 @@ _KERNEL = f"""def test_kv_block_zeroing_kernel_leaves_{PARAMETER}_unspecialized(
     assert not params or params["{PARAMETER}"].do_not_specialize
 """
 
-_WARMUP = f"""def test_kv_block_zeroing_warmup_zeroes_the_null_block():
+_ZEROES = f"""def test_kv_block_zeroing_warmup_zeroes_the_null_block():
 {{imports}}    for name in ({{names}}):
         zeroed: list[list[int]] = []
         runner = SimpleNamespace(kv_cache_config=SimpleNamespace(num_blocks=2))
         setattr(runner, name, SimpleNamespace(zero_block_ids=zeroed.append))
         {FUNCTION}(runner)
         assert zeroed == [[0]]
+"""
 
-
-def test_kv_block_zeroing_warmup_needs_a_zeroer_and_kv_blocks():
+_NEEDS = f"""def test_kv_block_zeroing_warmup_needs_a_zeroer_and_kv_blocks():
 {{imports}}    for name in ({{names}}):
         {FUNCTION}(SimpleNamespace(**{{{{name: None}}}}))
         runner = SimpleNamespace(kv_cache_config=SimpleNamespace(num_blocks=0))
@@ -39,6 +39,7 @@ def test_kv_block_zeroing_warmup_needs_a_zeroer_and_kv_blocks():
         setattr(runner, name, SimpleNamespace())
         {FUNCTION}(runner)
 """
+TEXTS = (_KERNEL, _ZEROES, _NEEDS)
 
 
 def edit(
@@ -67,5 +68,5 @@ def edit(
         needed = imports(file, ["SimpleNamespace"], home)
         quoted = [f'"{name}"' for name in dict.fromkeys(attributes)]
         listed = ", ".join(quoted) + "," * (len(quoted) == 1)
-        parts.append(_WARMUP.format(imports=needed, names=listed))
+        parts += [text.format(imports=needed, names=listed) for text in (_ZEROES, _NEEDS)]
     return test_module.add(file, parts)

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 from codemods.engine.sources import Edited, SourceFile
 from codemods.recipes.warm_up import module
+from codemods.recipes.warm_up.worker import Call
 
 FUNCTION = "warmup_kv_block_zeroing_kernel"
+CALL = Call(FUNCTION, "the KV block zeroing kernel", v1_only=False)
 
 _HEAD = f'''@torch.inference_mode()
 def {FUNCTION}(model_runner: Any) -> None:

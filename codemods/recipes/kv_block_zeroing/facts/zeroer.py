@@ -15,7 +15,7 @@ from codemods.recipes.kv_block_zeroing.facts.names import CLASS, KERNEL, METHOD,
 from codemods.recipes.warm_up.launches import Kernel, Launches, find
 from codemods.recipes.warm_up.unlaunched import refuse_kernel_elsewhere, refuse_two_classes
 from codemods.transforms import names
-from codemods.transforms.do_not_specialize import is_constexpr, parameters
+from codemods.transforms.jit import Scope, parameters
 from codemods.transforms.statements import line_of
 
 
@@ -196,7 +196,8 @@ def _decides(statement: cst.If, launch: cst.Call) -> bool:
 def _constants(kernel: Kernel, launch: cst.Call) -> Iterator[cst.Arg]:
     """The launch's arguments of which each value is a kernel of its own."""
     declared = list(parameters(kernel.definitions[0]))
-    at_run_time = {one.name.value for one in declared if not is_constexpr(one)}
+    scope = Scope.of(kernel.file.module)
+    at_run_time = {one.name.value for one in declared if not scope.is_constexpr(one)}
     for index, argument in enumerate(launch.args):
         by_place = declared[index].name.value if index < len(declared) else ""
         name = argument.keyword.value if argument.keyword else by_place

@@ -17,11 +17,11 @@ _KERNEL = '''def test_slot_mapping_kernels_leave_num_tokens_unspecialized():
 {imports}    # Only a JITFunction has parameters: no interpreted one, none without Triton.
 {checked}'''
 
-_ONE_KERNEL = """    params = {{p.name: p for p in getattr({kernel}, "params", ())}}
+ONE_KERNEL = """    params = {{p.name: p for p in getattr({kernel}, "params", ())}}
     assert not params or params["num_tokens"].do_not_specialize
 """
 
-_KERNELS = """    {loop}
+KERNELS = """    {loop}
         params = {{p.name: p for p in getattr(kernel, "params", ())}}
         assert not params or params["num_tokens"].do_not_specialize
 """
@@ -95,6 +95,7 @@ _OF_THE_WARMUP = (
     (_RAISES, ("SimpleNamespace", "pytest", "torch")),
     (_LIVE, ("SimpleNamespace", "torch")),
 )
+TEXTS = (_KERNEL, _TABLES, _BORROWS, _RAISES, _LIVE)
 
 
 def edit(
@@ -139,7 +140,7 @@ def _of_warmup(file: SourceFile, package: str) -> list[str]:
 
 
 def _checked(kernels: list[str]) -> str:
-    one = _ONE_KERNEL.format(kernel=kernels[0])
+    one = ONE_KERNEL.format(kernel=kernels[0])
     if len(kernels) == 1 and max(map(len, one.splitlines())) <= WIDTH:
         return one
-    return _KERNELS.format(loop=laid_out("    for kernel in (", kernels, "):").strip())
+    return KERNELS.format(loop=laid_out("    for kernel in (", kernels, "):").strip())

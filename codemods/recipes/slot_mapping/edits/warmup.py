@@ -23,8 +23,10 @@ from codemods.recipes.slot_mapping.facts.reach import Warmup, not_reached
 from codemods.recipes.slot_mapping.facts.reach import harm as harm_of
 from codemods.recipes.slot_mapping.facts.world import Classes
 from codemods.recipes.warm_up import module
+from codemods.recipes.warm_up.worker import Call
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
+CALL = Call(FUNCTION, "the slot mapping kernel")
 _HEAD = f'''@torch.inference_mode()
 def {FUNCTION}(model_runner: Any) -> None:
     """{{docstring}}
@@ -97,7 +99,7 @@ _SEVERAL_CLEAN_UP = """\
     block_tables.compute_slot_mapping(size, query_start_loc, positions)
 """
 
-_UNMARKED_ROWS = """\
+UNMARKED_ROWS = """\
         # clear_row() marks no row, so that the commit passes them over.
         for group in groups:
             group.block_table.gpu[:{rows}].zero_()
@@ -166,17 +168,22 @@ def _parsed(text: str) -> Warmup:
 
 def function_text(tables: Tables, several_launches: bool) -> str:
     """The function as it is inserted, with four-space indents and LF."""
+    return form(several_launches, clears=has_clear_row(tables), marks=marks_rows(tables))
+
+
+def form(several_launches: bool, *, clears: bool, marks: bool) -> str:
+    """One of the function's forms: for tables that have clear_row(), that commit marked rows."""
     if several_launches:
         docstring, body, rows = _SEVERAL_DOCSTRING, _SEVERAL_LAUNCHES, "size"
         clean_up = _SEVERAL_CLEAN_UP
     else:
         docstring, body, rows = _ONE_DOCSTRING, _ONE_LAUNCH, "1"
         clean_up = _ONE_CLEAN_UP
-    if not has_clear_row(tables):
+    if not clears:
         head, _, rest = body.partition("    finally:\n")
         nothing = rest.replace("clear_row(", "add_row(tuple([] for _ in groups), ")
         body = f"{head}    finally:\n{_NO_CLEAR_ROW.format(rows=rows)}{nothing}"
-    unmarked = _UNMARKED_ROWS.format(rows=rows) if marks_rows(tables) else ""
+    unmarked = UNMARKED_ROWS.format(rows=rows) if marks else ""
     return _HEAD.format(docstring=docstring) + body + unmarked + clean_up
 
 

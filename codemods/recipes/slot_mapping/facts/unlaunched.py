@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
-from codemods.engine.checkout import Checkout
+from codemods.engine.classes import Lineage
 from codemods.engine.plan import Reason
-from codemods.engine.sources import Refusal, SourceFile
-from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, BLOCK_TABLE_CLASS, PARAMETER
+from codemods.engine.sources import Refusal, SourceFile, Sources
+from codemods.recipes.slot_mapping.facts.names import (
+    BLOCK_TABLE,
+    BLOCK_TABLE_CLASS,
+    KERNEL,
+    METHOD,
+    PARAMETER,
+)
 from codemods.recipes.warm_up.launches import Launches, jitted_functions
 from codemods.recipes.warm_up.unlaunched import refuse_kernel_elsewhere
-from codemods.transforms.do_not_specialize import parameters
+from codemods.transforms import names
+from codemods.transforms.jit import parameters
 from codemods.transforms.statements import line_of
 
 
-def refuse(launches: Launches, block_table: SourceFile, checkout: Checkout) -> None:
+def refuse(launches: Launches, block_table: SourceFile, sources: Sources) -> None:
     """Refuse where what is seen does not show that no kernel is launched."""
     tables = launches.owner
-    if tables is None:
+    if tables is not None:
+        _refuse_unseen_launch(launches, tables, block_table)
+    elif _may_use_triton(sources, block_table):
         raise Refusal(
             Reason.NOT_LAUNCHED,
             f"expected a class {BLOCK_TABLE_CLASS}, found none, nor an import that leads to one "
             "in this package",
             block_table.name,
         )
+    refuse_kernel_elsewhere(
+        sources.checkout,
+        BLOCK_TABLE.rpartition("/")[0],
+        KERNEL,
+        f"{BLOCK_TABLE_CLASS}.{METHOD}",
+    )
+
+
+def _may_use_triton(sources: Sources, file: SourceFile) -> bool:
+    """Whether a module without the class has it from elsewhere, or Triton, it or what it imports.
+
+    The files of another framework, or patches for one, may stand at the same path.
+    """
+    bound = {name for node in names.descend(file.module) for name in names.bound_by(node)}
+    if names.star_imports(file.module) or BLOCK_TABLE_CLASS in bound:
+        return True
+    modules = (sources.module(file, one.module) for one in names.imports(file.module))
+    return any(b"triton" in one.data for one in (file, *filter(None, modules)))
+
+
+def _refuse_unseen_launch(launches: Launches, tables: Lineage, block_table: SourceFile) -> None:
     files = {file.name: file for file in (block_table, *(one.file for one in tables.classes))}
     for file in files.values():
         for function in jitted_functions(file):
@@ -50,9 +80,3 @@ def refuse(launches: Launches, block_table: SourceFile, checkout: Checkout) -> N
             tables.own.file.name,
             line_of(tables.own.file.module, tables.own.node),
         )
-    refuse_kernel_elsewhere(
-        checkout,
-        BLOCK_TABLE.rpartition("/")[0],
-        "_compute_slot_mapping_kernel",
-        "BlockTable.compute_slot_mapping",
-    )

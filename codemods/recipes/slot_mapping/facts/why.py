@@ -23,7 +23,7 @@ from codemods.recipes.slot_mapping.facts.names import (
 from codemods.recipes.warm_up.launches import Launches
 from codemods.recipes.warm_up.method import find_method
 from codemods.transforms import names
-from codemods.transforms.do_not_specialize import is_constexpr, parameters
+from codemods.transforms.jit import Scope, parameters
 
 _FOLDER = "model_executor/warmup"
 _ENTRY = "kernel_warmup"  # what the worker calls
@@ -149,7 +149,7 @@ def _size_is_constant(launches: Launches) -> bool:
         for kernel in launches.kernels
         for definition in kernel.definitions
         for one in parameters(definition)
-        if is_constexpr(one)
+        if Scope.of(kernel.file.module).is_constexpr(one)
     }
     return any(
         argument.keyword is not None
@@ -168,9 +168,19 @@ def _elsewhere(sources: Sources) -> str | None:
             assert file is not None
             around = _DEFINED.findall(file.data, 0, call.start())
             name = around[-1].decode() if around else ""
-            if "warm" in name.lower():
+            if "warm" in name.lower() and _calls(_parsed(file), name):
                 return f"{name} of {file.name}"
     return None
+
+
+def _calls(tree: ast.Module, name: str) -> bool:
+    """Whether a function of that name calls the method: the text may be a comment, or behind it."""
+    return any(
+        isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and function.name == name
+        and any(_is_call(node, METHOD) for node in ast.walk(function))
+        for function in ast.walk(tree)
+    )
 
 
 def _read(sources: Sources, relative: str) -> SourceFile | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,7 +28,9 @@ from codemods.recipes.warm_up.values import (
     Value,
     Varying,
 )
-from codemods.transforms.do_not_specialize import parameters, unspecialised
+from codemods.transforms.do_not_specialize import unspecialised
+from codemods.transforms.jit import parameters
+from codemods.transforms.names import dotted
 
 RUNNER = Setting("model_runner")
 WORKER = Setting("worker")
@@ -326,7 +329,11 @@ class World:
             for place, value in enumerate(given[0])
         }
         constants = set()
-        for name, value in {**passed, **given[1]}.items():
+        by_name = {**passed, **given[1]}
+        if found is not None:
+            varying = {name for name, value in by_name.items() if isinstance(value, Varying)}
+            self.faults += _chosen_by_decorators(found, varying)
+        for name, value in by_name.items():
             if name == PARAMETER:
                 continue
             if isinstance(value, Varying) and value.is_truth:
@@ -362,6 +369,24 @@ def _is_nothing(ids: Value) -> bool:
     if not isinstance(ids, Items):
         return False
     return all(_is_nothing(item) for item in ids.items)
+
+
+def _chosen_by_decorators(kernel: Kernel, varying: Set[str]) -> Iterator[str]:
+    """What `heuristics` and `autotune` choose anew when one of these arguments changes."""
+    for definition in kernel.definitions:
+        for decorator in definition.decorators:
+            call = decorator.decorator
+            if not isinstance(call, cst.Call):
+                continue
+            last = (dotted(call.func) or "").rpartition(".")[2]
+            if last not in ("heuristics", "autotune"):
+                continue
+            words = re.findall(r"\w+", kernel.file.module.code_for_node(call))
+            read = sorted(varying & {*words})
+            if read:
+                yield f"{kernel.name}'s {last} reads {read[0]}, which changes with each batch"
+            elif last == "heuristics" and not isinstance(call.args[0].value, cst.Dict):
+                yield f"{kernel.name}'s heuristics are not written in its decorator"
 
 
 def _unspecialised(kernel: Kernel) -> frozenset[str]:

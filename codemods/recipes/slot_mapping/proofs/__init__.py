@@ -6,16 +6,22 @@ All but `order` run code of the tree: its block table, kernels and warm-up, neve
 
 from __future__ import annotations
 
-from functools import partial
-
-from codemods.prove.proof import Row
+from codemods.prove.proof import Options, Proof, Row
+from codemods.prove.subject import Subject
 from codemods.recipes.slot_mapping.proofs.modules import WARMUP_FUNCTION
 from codemods.recipes.slot_mapping.proofs.workers import in_worker
-from codemods.recipes.warm_up import order
+
+
+def _order(subject: Subject, options: Options) -> Proof:
+    # Brings LibCST, which the processes of the other proofs do without: they load this too.
+    from codemods.recipes.warm_up import order
+
+    return order.prove(subject, options, function=WARMUP_FUNCTION)
+
 
 # `gpu-result` and `gpu-state` are the proofs of the same names, on the device.
 PROOFS = (
-    Row("order", partial(order.prove, function=WARMUP_FUNCTION)),
+    Row("order", _order),
     Row("keys", in_worker("keys")),
     Row("compile", in_worker("compile")),
     Row("result", in_worker("result", interpret=True)),

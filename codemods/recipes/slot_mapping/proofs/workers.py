@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from codemods.prove import worker
 from codemods.prove.proof import Options, Proof
 from codemods.prove.subject import Subject
-from codemods.recipes.slot_mapping.proofs.job import Job, make_job
+from codemods.recipes.slot_mapping.proofs.job import Job
 
 _PACKAGE = "codemods.recipes.slot_mapping.proofs"
 
@@ -16,7 +17,14 @@ def in_worker(
     module: str, *, interpret: bool = False, device: str = "cpu"
 ) -> Callable[[Subject, Options], Proof]:
     """The proof of one of this package's modules; on a `device` its row is named for that."""
-    return worker.in_worker(f"{_PACKAGE}.{module}", make_job, interpret=interpret, device=device)
+    return worker.in_worker(f"{_PACKAGE}.{module}", _make_job, interpret=interpret, device=device)
+
+
+def _make_job(subject: Subject, options: Options, folder: Path, device: str) -> Job | str:
+    # Brings LibCST, which the process of a proof, for which this module is too, does without.
+    from codemods.recipes.slot_mapping.proofs.sides import make_job
+
+    return make_job(subject, options, folder, device)
 
 
 def serve(name: str, prove: Callable[[Job], Proof]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codemods.engine import registry
-from codemods.engine.checkout import Checkout
+from codemods.engine.checkout import RUNNER, Checkout
 from codemods.engine.plan import Plan
 from codemods.engine.planning import make_plan
 from codemods.output.mail import Mail, mail_for
@@ -173,6 +173,20 @@ def test_a_warm_up_elsewhere_is_named_and_nothing_is_claimed_for_it(
     found = why(tmp_path, {}, fork)
     assert found.startswith(f"{function} of vllm/v1/worker/")
     assert "is not seen to run in every engine" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def warm_tables(tables):\n    # tables.compute_slot_mapping(1)\n    pass\n",
+        "def warm_tables(tables): ...\n\nRUN = lambda tables: tables.compute_slot_mapping(1)\n",
+        "def slots(tables):\n    tables.compute_slot_mapping(1)\n",
+    ],
+    ids=["a-comment", "behind-it", "no-warm-up"],
+)
+def test_what_only_reads_like_a_warm_up_is_not_named(tmp_path: Path, text: str) -> None:
+    runner = trees.fork(LISTED).tree.inside[RUNNER].decode()
+    assert why(tmp_path, {RUNNER: f"{runner}\n\n{text}"}) == why(tmp_path, {})
 
 
 # With the fix, or a part of it
