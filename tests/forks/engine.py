@@ -32,6 +32,8 @@ class Record:
     launches: dict[str, list[str]] = field(default_factory=dict)
     # How a start ended that raised.
     raised: dict[str, str] = field(default_factory=dict)
+    # Starts that ended with no monitor active and the engine not declared started.
+    unwatched: list[str] = field(default_factory=list)
     # What warming up left in the tables that is not zero, by start.
     left: dict[str, str] = field(default_factory=dict)
     # What warming up again changed in tables that requests are using.
@@ -210,6 +212,8 @@ def starts(engine: Engine, out: Record, seen: list[Any]) -> None:
         out.launches[name] = [
             ("!" if watched else "") + kernel.fn.__name__ for kernel, watched in seen
         ]
+        if not engine.watched():
+            out.unwatched.append(name)
         if left := in_use(worker):
             out.left[name] = left
     group.is_last_rank = True
