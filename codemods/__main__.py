@@ -20,6 +20,8 @@ def main() -> int:
     except KeyboardInterrupt:  # before the command itself had begun, or after its end
         return _ended("interrupted", 130)
     except Exception as error:  # no memory for the imports, or a broken installation
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 hides it in class bodies
+            return _ended("interrupted", 130)
         return _ended(f"cannot start: {type(error).__name__}: {error}", 2)
 
 

@@ -41,15 +41,21 @@ def _run(argv: Sequence[str]) -> int:
         streams.log(str(error))
         return USAGE
     except KeyboardInterrupt:
-        streams.log("interrupted; nothing was written")
-        return INTERRUPTED
+        return _interrupted()
     except OSError as error:
-        streams.log(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        streams.log(f"{error.filename or 'the system'}: {error.strerror or error}")
         streams.drop_stdout()
         return USAGE
     except BaseException as error:  # Python's own exit code for it means "would change"
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 hides it in class bodies
+            return _interrupted()
         streams.log(unexpected(error))
         return USAGE
+
+
+def _interrupted() -> int:
+    streams.log("interrupted; the tree is as it was")
+    return INTERRUPTED
 
 
 def unexpected(error: BaseException) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from codemods.cli import streams
 from codemods.engine import registry
 from codemods.engine.plan import Verdict
 from codemods.output.table import NAME, version
@@ -20,7 +20,7 @@ class _Version(argparse.Action):
     """Looks the version up only when it is asked for, which takes as long as parsing a file."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        sys.stdout.write(f"{parser.prog} {version()}\n")
+        streams.write(f"{parser.prog} {version()}\n")
         parser.exit()
 
 

@@ -77,6 +77,13 @@ def write(text: str, *, now: bool = False) -> None:
             sys.stdout.flush()
     except BrokenPipeError:
         drop_stdout()
+    except OSError as error:
+        raise undelivered(error) from None
+
+
+def undelivered(error: OSError) -> OSError:
+    """The error with the name of what it came from."""
+    return OSError(error.errno, error.strerror, "standard output")
 
 
 def drop_stdout() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from codemods.cli.exits import (
     INTERRUPTED,
     NOTHING,
     REFUSED,
+    USAGE,
     WOULD_CHANGE,
     WRITE_FAILED,
     Stop,
@@ -25,7 +26,8 @@ from codemods.cli.exits import (
 from codemods.cli.options import Verb
 from codemods.cli.planned import Planned, planned
 from codemods.engine.checkout import UsageError
-from codemods.engine.plan import Plan, Verdict
+from codemods.engine.files import Disk, UnreadableFile
+from codemods.engine.plan import FileChange, Plan, Verdict
 from codemods.output.table import table
 
 if TYPE_CHECKING:
@@ -107,6 +109,8 @@ def _diff(plan: Plan, options: argparse.Namespace) -> int:
             show(plan, mailbox(series), sys.stdout.buffer)
         except BrokenPipeError:  # the reader of the patch has had enough
             streams.drop_stdout()
+        except OSError as error:
+            raise streams.undelivered(error) from None
     return NOTHING
 
 
@@ -140,10 +144,15 @@ def apply(options: argparse.Namespace) -> int:
     try:
         write(plan.tree.root, sorted(changes, key=lambda change: change.rank))
         _show(plan.carried_out(), options, done=True)
+        streams.write("", now=True)
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
     except KeyboardInterrupt:  # the write has come to a good end by then
-        raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
+        raise Stop(INTERRUPTED, f"interrupted; {_written(plan.tree.root, changes)}") from None
+    except OSError as error:
+        streams.drop_stdout()
+        why = error.strerror or error
+        raise Stop(USAGE, f"standard output: {why}; {_written(plan.tree.root, changes)}") from None
     return NOTHING
 
 
@@ -251,8 +260,10 @@ def _write_patches(series: tuple[tuple[str, bytes], ...], output: str) -> None:
         raise UsageError(f"{error.filename or output}: {error.strerror}") from None
 
 
-def _written(plan: Plan) -> str:
-    done = all(
-        (plan.tree.root / change.path).read_bytes() == change.after for change in plan.changes
-    )
+def _written(root: Path, changes: Iterable[FileChange]) -> str:
+    files = Disk(root)
+    try:
+        done = all(files.read(change.path) == change.after for change in changes)
+    except UnreadableFile:
+        done = False
     return "every file is rewritten" if done else "nothing was written"

@@ -10,7 +10,10 @@ import os
 import stat
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from codemods.engine.index import LeftOut
 
 MAX_BYTES = 8 << 20  # of one file; vLLM's largest module has 0.4 MB
 MAX_TOTAL = 256 << 20  # of one tree
@@ -136,11 +139,13 @@ class Disk:
         from codemods.engine.repository import may_leave_out
 
         path = Path(os.path.realpath(self.root / name))
-        if not may_leave_out(path):
-            return False
-        from codemods.engine.index import is_left_out  # brings what runs git, which takes long
+        return may_leave_out(path) and self._sparse.has(path)
 
-        return is_left_out(path)
+    @cached_property
+    def _sparse(self) -> LeftOut:
+        from codemods.engine.index import LeftOut  # brings what runs git, which takes long
+
+        return LeftOut()
 
 
 def read_file(path: Path, limit: int = MAX_BYTES) -> bytes:

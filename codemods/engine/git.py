@@ -23,13 +23,17 @@ from pathlib import Path
 from codemods.engine.programs import find_program, safe_path
 from codemods.engine.repository import Repository
 
-TIMEOUT = 8.0  # seconds, for each answer
+TIMEOUT = 4.0  # seconds, for each answer
 _MAX_ANSWER = 64 << 20  # bytes; the index of a tree of 100,000 files is listed in a tenth
 _NO_HEAD = "ref: refs/heads/none"
 
 
 class GitFailed(Exception):
     """git is not there, or does not answer as it should; the message is one line."""
+
+
+class GitSilent(GitFailed):
+    """git does not answer in time; it would not the next time either."""
 
 
 class GitMissing(GitFailed):
@@ -166,11 +170,11 @@ def read_all(process: subprocess.Popen[bytes], deadline: float) -> bytes:
 
 
 def read_some(process: subprocess.Popen[bytes], deadline: float) -> bytes:
-    """What the process has printed next, b"" at its end. Raises GitFailed after `deadline`."""
+    """What the process has printed next, b"" at its end. Raises GitSilent after `deadline`."""
     assert process.stdout is not None
     ready = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]
     if not ready:
-        raise GitFailed(f"git did not answer within {TIMEOUT:g} s")
+        raise GitSilent(f"git did not answer within {TIMEOUT:g} s")
     return os.read(process.stdout.fileno(), 1 << 16)
 
 

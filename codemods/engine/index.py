@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from codemods.engine.git import Git, GitFailed, opened
+from codemods.engine.git import Git, GitFailed, GitSilent, opened
 from codemods.engine.repository import BrokenRepository, Repository
 
 _LINE = re.compile(r"(\S) (\d+) ([0-9a-f]+) (\d)\t(.*)", re.DOTALL)
@@ -40,14 +40,26 @@ def entries(git: Git, *names: str) -> Iterator[Indexed]:
             yield Indexed(name, mode, identity, int(stage), tag.islower(), skipped)
 
 
-def is_left_out(path: Path) -> bool:
-    """Whether git tracks a file that is not there because a sparse checkout leaves it out."""
-    try:
-        repository = Repository.around(path.parent)
-        if repository is None or repository.top is None:
+@dataclass(frozen=True)
+class LeftOut:
+    """The files that sparse checkouts leave out; a repository that is silent is asked once."""
+
+    _silent: set[Repository] = field(default_factory=set)
+
+    def has(self, path: Path) -> bool:
+        """Whether git tracks a file that is not there because a sparse checkout leaves it out."""
+        try:
+            repository = Repository.around(path.parent)
+            if repository is None or repository.top is None or repository in self._silent:
+                return False
+            return self._is_skipped(repository, path.relative_to(repository.top).as_posix())
+        except (BrokenRepository, GitFailed, ValueError, OSError):
             return False
-        name = path.relative_to(repository.top).as_posix()
-        with opened(repository) as git:
-            return any(entry.is_skipped for entry in entries(git, name))
-    except (BrokenRepository, GitFailed, ValueError, OSError):
-        return False
+
+    def _is_skipped(self, repository: Repository, name: str) -> bool:
+        try:
+            with opened(repository) as git:
+                return any(entry.is_skipped for entry in entries(git, name))
+        except GitSilent:
+            self._silent.add(repository)
+            raise

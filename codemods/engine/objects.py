@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from codemods.engine.files import MAX_BYTES
-from codemods.engine.git import TIMEOUT, Git, GitFailed, read_some, stopped
+from codemods.engine.git import TIMEOUT, Git, GitFailed, GitSilent, read_some, stopped
 
 _HEADER = re.compile(rb"([0-9a-f]+) (commit|tree|blob|tag) (\d+)")
 _TREE_LINE = re.compile(rb"tree ([0-9a-f]+)\n")
@@ -47,12 +47,16 @@ class Entry:
 
 @dataclass
 class Objects:
-    """The objects of a repository; trees are read once."""
+    """The objects of a repository; trees are read once.
+
+    After the first answer that does not come in time there is none any more.
+    """
 
     git: Git
     process: subprocess.Popen[bytes] | None = None
     _trees: dict[str, dict[str, Entry]] = field(default_factory=dict)
     _buffer: bytes = b""
+    _silent: GitSilent | None = None
 
     def commit(self, expression: str) -> str:
         """The id of the commit that an expression such as `main` or `v1~2` names.
@@ -80,6 +84,8 @@ class Objects:
 
     def _read(self, name: str, kind: bytes) -> tuple[str, bytes]:
         """An object's id and its bytes."""
+        if self._silent is not None:
+            raise self._silent
         deadline = time.monotonic() + TIMEOUT
         self._send(name)
         header = self._line(deadline)
@@ -125,7 +131,8 @@ class Objects:
         assert self.process is not None
         try:
             part = read_some(self.process, deadline)
-        except GitFailed:
+        except GitSilent as error:
+            self._silent = error
             self.close()
             raise
         if not part:

@@ -102,6 +102,8 @@ class Run:
         if file is None or edited.module is None or edited.outcome.edit not in self.wanted:
             self.add(edited.outcome)
             return
+        if file.name not in self._after:
+            file.require_syntax()  # else a second run could not tell what stands there
         after = edited.module.bytes
         if _loses_white_space(edited, file, after):
             raise Refusal(

@@ -82,6 +82,16 @@ class SourceFile:
         with self._unparsable_refused():
             return source.syntax_tree(self.data)
 
+    def require_syntax(self) -> None:
+        """Raise Refusal where the running Python does not accept what LibCST can parse."""
+        if self.tree is None:
+            raise Refusal(
+                Reason.UNPARSABLE,
+                "the running Python does not accept the file's syntax; where that is newer, run "
+                "this tool with a newer Python",
+                self.name,
+            )
+
     @contextmanager
     def _unparsable_refused(self) -> Iterator[None]:
         try:

@@ -24,13 +24,15 @@ _BOLD, _CYAN, _RED, _GREEN, _YELLOW, _RESET = (
 def show(plan: Plan, patch: bytes, out: BinaryIO, environ: Mapping[str, str] = os.environ) -> None:
     """Write `patch` to `out`; on a terminal, the same diff as a reader wants it, by the pager.
 
-    What is written to anything but a terminal is `patch`, byte for byte.
+    What is written to anything but a terminal is `patch`, byte for byte. On a terminal, control and
+    bidirectional characters of the tree's lines are escaped.
     """
     if not patch or not out.isatty():
         out.write(patch)
         out.flush()
         return
-    text = b"".join(coloured(plan, patch)) if wants_colour(environ) else patch
+    lines = coloured(plan, patch) if wants_colour(environ) else map(_visible, split_lines(patch))
+    text = b"".join(lines)
     pager = choose_pager(environ)
     if pager is None or not _paged(pager, text, environ):
         out.write(text)
@@ -112,13 +114,21 @@ def _note(outcome: Outcome) -> bytes:
 
 def _heading(line: bytes) -> bytes:
     section = line.startswith((b"diff --git ", b"index ", b"--- ", b"+++ "))
-    return _painted(_BOLD, line) if section else line
+    return _painted(_BOLD, line) if section else _visible(line)
 
 
 def _hunk_line(line: bytes) -> bytes:
     paint = {b"@": _CYAN, b"-": _RED, b"+": _GREEN}.get(line[:1])
-    return _painted(paint, line) if paint else line
+    return _painted(paint, line) if paint else _visible(line)
 
 
 def _painted(paint: bytes, line: bytes) -> bytes:
-    return paint + line.removesuffix(b"\n") + _RESET + b"\n"
+    return paint + _visible(line).removesuffix(b"\n") + _RESET + b"\n"
+
+
+def _visible(line: bytes) -> bytes:
+    """A line on which a terminal cannot act; tabs and the line's end stay."""
+    body = line.rstrip(b"\r\n")
+    text = body.decode("utf-8", "backslashreplace")
+    shown = "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
+    return shown.encode() + line[len(body) :]

@@ -562,6 +562,15 @@ def test_a_full_disk_behind_stdout_is_a_line(verb: str, tree: Path) -> None:
     assert ran.err.splitlines()[-1] == "vllm-codemods: standard output: No space left on device"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_what_was_written_is_said_though_stdout_is_full(tree: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        ran = process("apply", tree, stdout=full)
+    why = "standard output: No space left on device; every file is rewritten"
+    assert (ran.code, ran.err) == (2, f"vllm-codemods: {why}\n")
+    assert process("check", tree).code == 0
+
+
 @pytest.mark.parametrize("streams", [(1,), (2,), (1, 2)])
 def test_closed_streams_are_no_error(streams: tuple[int, ...], tree: Path) -> None:
     ran = process("check", tree, preexec_fn=lambda: [os.close(one) for one in streams])
@@ -699,11 +708,19 @@ class Interrupt:
 sys.meta_path.insert(0, Interrupt())
 sys.exit(main())
 """
+# As Python 3.11 does where a dataclass is made: before the command begins, and later.
+HIDDEN_AT_IMPORT = INTERRUPTED_AT_IMPORT.replace("raise", "raise RuntimeError('x') from")
+HIDDEN_LATER = HIDDEN_AT_IMPORT.replace("engine.planning", "write")
 
 
 @pytest.mark.parametrize(
     ("program", "printed"),
-    [(INTERRUPTED_IN_THE_PARSER, "the parser has ended\n"), (INTERRUPTED_AT_IMPORT, "")],
+    [
+        (INTERRUPTED_IN_THE_PARSER, "the parser has ended\n"),
+        (INTERRUPTED_AT_IMPORT, ""),
+        (HIDDEN_AT_IMPORT, ""),
+        (HIDDEN_LATER, ""),
+    ],
 )
 def test_an_interrupt_at_any_time_is_one_line(program: str, printed: str, tree: Path) -> None:
     files = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,20 @@ def test_outside_a_repository_nothing_is_left_out(tmp_path: Path) -> None:
     shutil.rmtree(repository(tmp_path) / ".git")
     (tmp_path / FILES[1]).unlink()
     assert not left_out(tmp_path, "v1/worker/gpu/warmup.py")
+
+
+def test_a_repository_that_does_not_answer_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codemods.engine.git.TIMEOUT", 0.3)
+    git(repository(tmp_path), "update-index", "--split-index")
+    (shared,) = (tmp_path / ".git").glob("sharedindex.*")
+    shared.unlink()
+    os.mkfifo(shared)
+    sources = Sources(Checkout.find(tmp_path))
+    start = time.monotonic()
+    assert [sources.read(f"v1/worker/none{number}.py") for number in range(20)] == [None] * 20
+    assert time.monotonic() - start < 3
 
 
 def test_a_broken_index_leaves_nothing_out(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from codemods.engine.plan import About, Outcome, Plan, Reason, Status, Verdict
 from codemods.engine.planning import make_plan
 from codemods.engine.recipe import Recipe, Run
 from codemods.engine.sources import Edited, Refusal, SourceFile
+from codemods.transforms import source
 from codemods.transforms.statements import append
 from tests.checkouts import checkout
 
@@ -151,6 +152,16 @@ def test_white_space_that_parsing_would_lose_refuses_the_edit(text: str, tmp_pat
     with pytest.raises(Refusal, match="white space"):
         run.take(Edited(outcome("first"), module), file)
     assert run.outcomes == ()
+
+
+def test_syntax_that_is_newer_than_this_python_refuses_the_edit(
+    home: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "syntax_tree", lambda data: None)
+    plan = planned(home, add_both)
+    assert not plan.changes
+    assert [(one.reason, one.file) for one in plan.outcomes] == [(Reason.UNPARSABLE, NAME)] * 2
+    assert "newer Python" in plan.outcomes[0].detail
 
 
 def test_a_change_that_would_not_parse_is_refused(home: Checkout) -> None:

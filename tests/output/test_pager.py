@@ -66,6 +66,18 @@ def test_a_terminal_that_wants_no_colour_gets_the_patch_itself(
     assert shown(plan, environ | variable) == unified(plan)
 
 
+@pytest.mark.parametrize("variable", [{}, {"NO_COLOR": "1"}])
+def test_the_trees_lines_cannot_act_on_the_terminal(
+    tmp_path: Path, environ: dict[str, str], variable: dict[str, str]
+) -> None:
+    evil = "# \033]0;x\a \N{RIGHT-TO-LEFT OVERRIDE}\t\N{LATIN SMALL LETTER E WITH ACUTE}".encode()
+    change = FileChange("w.py", evil + b"\xff\n", evil + b"\xff\nnew\n", ("caller",))
+    made = plan_of([], [change], tree=Tree(tmp_path, "."))
+    lines = shown(made, environ | variable)
+    assert "# \\x1b]0;x\\x07 \\u202e\té\\xff\n".encode() in lines
+    assert evil in shown(made, environ, io.BytesIO())
+
+
 def test_an_empty_no_color_counts_as_none(plan: Plan, environ: dict[str, str]) -> None:
     assert b"\033[" in shown(plan, environ | {"NO_COLOR": ""})
 
