@@ -63,9 +63,9 @@ TESTED_ELSEWHERE = {
     "prove/proof.py": "output/test_proofs.py",
     "transforms/arguments.py": "transforms/test_do_not_specialize.py",
     "transforms/layout.py": "transforms/test_statements.py",
-    "recipes/warm_up/flow.py": "recipes/warm_up/test_order.py",
+    "recipes/warm_up/control_flow.py": "recipes/warm_up/test_order_proof.py",
     **dict.fromkeys(
-        (f"recipes/warm_up/{name}.py" for name in ("call_paths", "following", "tensors", "values")),
+        (f"recipes/warm_up/{name}.py" for name in ("worker_call", "evaluate", "tensors", "values")),
         "recipes/warm_up/test_launches.py",
     ),
     # A proof is tested on trees that are right and on trees that are wrong in one place.
@@ -73,7 +73,7 @@ TESTED_ELSEWHERE = {
         (
             *(f"prove/{name}.py" for name in ("compiled", "modules", "random_states")),
             *(f"prove/{name}.py" for name in ("pretended_gpu", "process_settings")),
-            *(f"prove/{name}.py" for name in ("standins", "worker")),
+            *(f"prove/{name}.py" for name in ("standins", "proof_process")),
         ),
         "recipes/slot_mapping/proofs/test_proofs.py",
     ),
@@ -82,7 +82,7 @@ TESTED_ELSEWHERE = {
         for recipe, names in {
             "slot_mapping": (
                 *("compile", "engines", "job", "keys", "loading", "result", "sides", "snapshot"),
-                *("state", "warming", "workers"),
+                *("state", "warming", "proof_process"),
             ),
             "kv_block_zeroing": ("caches", "compile", "job", "keys", "loading", "result", "state"),
         }.items()
@@ -92,7 +92,10 @@ TESTED_ELSEWHERE = {
     "recipes/slot_mapping/proofs/gpu_compiles.py": "recipes/slot_mapping/proofs/test_proofs.py",
     "recipes/slot_mapping/proofs/gpu_cost.py": "recipes/slot_mapping/proofs/test_proofs.py",
     **dict.fromkeys(
-        (f"recipes/slot_mapping/facts/{name}.py" for name in ("reach", "unlaunched", "world")),
+        (
+            f"recipes/slot_mapping/facts/{name}.py"
+            for name in ("reach", "unlaunched", "simulated_tables")
+        ),
         "recipes/slot_mapping/test_recipe.py",
     ),
     **dict.fromkeys(
@@ -114,8 +117,8 @@ MORE_TESTS = (
     "recipes/slot_mapping/proofs/test_planted.py",
     "recipes/slot_mapping/proofs/test_release.py",
     "recipes/slot_mapping/test_live_requests.py",
-    "recipes/warm_up/test_order_for_both_runners.py",
-    "recipes/warm_up/test_worker_for_both_runners.py",
+    "recipes/warm_up/test_order_proof_for_both_runners.py",
+    "recipes/warm_up/test_worker_edit_for_both_runners.py",
     "test_contributing.py",
     "test_layout.py",
     "test_readme.py",

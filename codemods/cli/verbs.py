@@ -231,7 +231,7 @@ def _patches(plan: Plan, options: argparse.Namespace) -> tuple[tuple[str, bytes]
 
         mail = mail_for(plan, author=options.author, date=options.date, subject=options.subject)
         return patch.mails(plan, mail, dep3=options.format == "dep3")
-    except patch.DoesNotLand as error:
+    except patch.DoesNotApply as error:
         raise Stop(REFUSED, str(error)) from None
 
 

@@ -288,7 +288,7 @@ class Runner:
     """The model runner, or its batch, as a warm-up sees it: what the proof gives it, and more.
 
     An attribute that the tree's class defines and the proof has no value for is an unknown value.
-    One that the class does not define is not there; `names` is None where that cannot be told.
+    One that the class does not define is not there; `names` is None where that is unknown.
     """
 
     def __init__(

@@ -347,12 +347,12 @@ def test_a_refusal_is_in_the_json_too(tree: Path) -> None:
 def without_rights(action: Callable[[], int]) -> int:
     """The exit code of `action` run by nobody, in a child that keeps its open modules."""
     import codemods.engine.git
-    import codemods.output.landing
+    import codemods.output.applies
     import codemods.write
     import codemods.write.record
 
     assert all(
-        (codemods.engine.git, codemods.output.landing, codemods.write.record, codemods.write)
+        (codemods.engine.git, codemods.output.applies, codemods.write.record, codemods.write)
     )
     child = os.fork()
     if child == 0:

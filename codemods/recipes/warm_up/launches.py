@@ -115,9 +115,9 @@ class _Search:
                 path = names.dotted(node) if isinstance(node, cst.BaseExpression) else None
                 known = self._reference(file, path, bound) if path is not None else Found.NOTHING
                 if node in launched and known is not Found.KERNEL:
-                    told = path or file.module.code_for_node(node)
+                    name = path or file.module.code_for_node(node)
                     sure = known is Found.FUNCTION or not _is_local(node, bound)
-                    (self.unresolved if sure else self.doubtful).append(told)
+                    (self.unresolved if sure else self.doubtful).append(name)
 
     def _reference(self, file: SourceFile, path: str, bound: dict[str, names.Imported]) -> Found:
         """Resolve a dotted name: a kernel, or a function that was followed."""

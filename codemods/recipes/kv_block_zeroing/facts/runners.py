@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.engine.plan import Reason
 from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.kv_block_zeroing.facts.names import CLASS, V1_RUNNER, V2_RUNNER
-from codemods.recipes.warm_up.module import MODULE
+from codemods.recipes.warm_up.warmup_edit import MODULE
 
 _HELD = re.compile(
     rb"^[ \t]+self\.(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[ \t]*(?:\w+\.)*%b\(" % CLASS.encode(),

@@ -33,7 +33,7 @@ _CLASSES = f"each class of {PARAMETER} (1, a multiple of 16, any other)"
 
 
 @dataclass(frozen=True)
-class Warmup:
+class UpstreamWarmup:
     """A function of the tree that launches the kernel before requests do.
 
     `sizes` are the block sizes of tables that it makes itself, None where it takes the runner's;
@@ -93,7 +93,7 @@ def _while_they_wait(listed: bool) -> str:
     return f"is compiled while the first requests wait, anew for {_CLASSES}"
 
 
-def _in_part(found: list[Warmup], constant: bool, listed: bool, reported: str) -> str:
+def _in_part(found: list[UpstreamWarmup], constant: bool, listed: bool, reported: str) -> str:
     """The sentence for a tree that warms the kernel up for some engines."""
     warmup = found[0]
     tables = "on the runner's own tables" if warmup.sizes is None else _own_tables(found)
@@ -117,11 +117,11 @@ def _in_part(found: list[Warmup], constant: bool, listed: bool, reported: str) -
     return f"{lead}{who} compile it while {waiting}{anew}{reported}."
 
 
-def _own_tables(found: list[Warmup]) -> str:
+def _own_tables(found: list[UpstreamWarmup]) -> str:
     sizes = found[0].sizes
-    told = [f"block sizes {_listed([*map(str, sizes)])}"] if sizes else []
-    told += [f"for some engines {one.name} adds others" for one in found[1:2]]
-    return f"on tables of its own ({'; '.join(told)})" if told else "on tables of its own"
+    parts = [f"block sizes {_listed([*map(str, sizes)])}"] if sizes else []
+    parts += [f"for some engines {one.name} adds others" for one in found[1:2]]
+    return f"on tables of its own ({'; '.join(parts)})" if parts else "on tables of its own"
 
 
 def _listed(items: list[str]) -> str:
@@ -193,7 +193,7 @@ def _read(sources: Sources, relative: str) -> SourceFile | None:
 # What the functions of the warm-up folder do
 
 
-def _warmups(sources: Sources) -> list[Warmup]:
+def _warmups(sources: Sources) -> list[UpstreamWarmup]:
     """The functions of the tree's warm-up folder that call the method, and are called."""
     files = {}
     for relative in sources.checkout.python_files(_FOLDER):
@@ -269,13 +269,13 @@ def _is_call(node: ast.AST, name: str) -> bool:
     return last == name
 
 
-def _warmup(tree: ast.Module, function: ast.FunctionDef, guards: list[_Guard]) -> Warmup:
+def _warmup(tree: ast.Module, function: ast.FunctionDef, guards: list[_Guard]) -> UpstreamWarmup:
     tests = [one for guard in guards for one in _operands(guard)]
     pooling = any("pooling" in ast.unparse(one.test) and not one.truth for one in tests)
     conditions = [_text(one) for one in tests if not _is_beside_the_point(one.test)]
     makes = any(_is_call(node, BLOCK_TABLE_CLASS) for node in ast.walk(function))
     sizes = _block_sizes(tree, function) if makes else None
-    return Warmup(function.name, sizes, not pooling, tuple(dict.fromkeys(conditions)))
+    return UpstreamWarmup(function.name, sizes, not pooling, tuple(dict.fromkeys(conditions)))
 
 
 def _operands(guard: _Guard) -> Iterator[_Guard]:

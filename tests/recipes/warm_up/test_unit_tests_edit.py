@@ -11,7 +11,7 @@ from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Reason, Status, Verdict
 from codemods.engine.planning import make_plan
 from codemods.engine.sources import Refusal, SourceFile
-from codemods.recipes.warm_up import test_module as added_tests
+from codemods.recipes.warm_up import unit_tests_edit as added_tests
 from tests.checkouts import checkout
 from tests.forks import trees
 

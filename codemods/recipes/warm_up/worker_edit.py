@@ -19,14 +19,14 @@ from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.anchor import find_anchor
 from codemods.recipes.warm_up.method import METHOD, V2_WARMUP, Method, find_method
-from codemods.recipes.warm_up.module import require_function
 from codemods.recipes.warm_up.v2_flag import model_runner, v2_flag
+from codemods.recipes.warm_up.warmup_edit import require_function
 from codemods.transforms import names
 from codemods.transforms.extend_import import extended
 from codemods.transforms.statements import insert_after, parse_statements, replace
 
 if TYPE_CHECKING:
-    from codemods.recipes.warm_up.call_paths import Calls
+    from codemods.recipes.warm_up.worker_call import Calls
 
 WARMUP_MODULE = "gpu.warmup"
 
@@ -100,7 +100,7 @@ def existing_calls(worker: SourceFile, call: Call, sources: Sources) -> Calls | 
     """The worker's calls of the function; None where it never names it."""
     if call.function.encode() not in worker.data:
         return None
-    from codemods.recipes.warm_up.call_paths import Target, find_calls  # most trees have no call
+    from codemods.recipes.warm_up.worker_call import Target, find_calls  # most trees have no call
 
     runner = model_runner(find_method(worker))
     return find_calls(worker, Target(call.function, runner, call.v1_only, sources))

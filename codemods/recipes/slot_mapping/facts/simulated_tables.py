@@ -14,15 +14,15 @@ from codemods.engine.classes import Lineage
 from codemods.engine.resolve import Definition, definitions, imported
 from codemods.engine.sources import SourceFile, Sources
 from codemods.recipes.slot_mapping.facts.names import METHOD, PARAMETER
-from codemods.recipes.warm_up.following import Follower, Raised, Way
+from codemods.recipes.warm_up.evaluate import Follower, Raised, Way
 from codemods.recipes.warm_up.launches import Kernel
 from codemods.recipes.warm_up.values import (
     Arguments,
+    DottedName,
     Function,
     Instance,
     Items,
     Known,
-    Path,
     Setting,
     Tensor,
     Value,
@@ -84,7 +84,7 @@ class Classes:
 
     def kernel(self, value: Value) -> Kernel | None:
         """The kernel that a launched value stands for, None where it is not known."""
-        if isinstance(value, Path):
+        if isinstance(value, DottedName):
             # By name: an edit of the file gives its functions new nodes.
             found = [*_function_names(_definitions(self.sources, value))]
             for one in self.kernels:
@@ -161,7 +161,7 @@ def _set_in(method: ast.FunctionDef) -> Iterator[str]:
 
 
 @dataclass(eq=False)
-class World:
+class SimulatedTables:
     """An engine on the way through a warm-up or a request; `live` where row 0 has a request."""
 
     classes: Classes
@@ -182,7 +182,7 @@ class World:
         self.follower: Follower | None = None
 
     def attribute(self, base: Value, name: str) -> Value | None:
-        if isinstance(base, Path):
+        if isinstance(base, DottedName):
             return Known(True) if (base.text, name) == ("HAS_TRITON", "") else None
         if isinstance(base, Setting):
             return self._of_a_setting(base, name)
@@ -242,7 +242,7 @@ class World:
         return _first_value(base, name) or Setting(text)
 
     def called(self, base: Value, name: str, given: Arguments) -> Value | None:
-        if isinstance(base, Path):
+        if isinstance(base, DottedName):
             return self._function_called(f"{base.text}.{name}" if name else base.text, given)
         if isinstance(base, Setting) and base.text.startswith(COUNTS):
             return self._of_counts(base, name)
@@ -313,7 +313,7 @@ class World:
             if value.start != Known(0):
                 self.faults.append(f"{gives} from element {value.start.text} of a tensor on")
 
-    def function(self, path: Path) -> Function | None:
+    def function(self, path: DottedName) -> Function | None:
         for one in reversed(_definitions(self.classes.sources, path)):
             if isinstance(one.node, cst.FunctionDef) and one.file.tree is not None:
                 for node in _definitions_in(one.file.tree.body):
@@ -351,7 +351,7 @@ class World:
             raise Raised("the launch")
 
 
-def _definitions(sources: Sources, path: Path) -> tuple[Definition, ...]:
+def _definitions(sources: Sources, path: DottedName) -> tuple[Definition, ...]:
     if path.imported is None:
         return definitions(sources, path.file, path.text)
     return imported(sources, path.file, path.imported, path.text.partition(".")[2])

@@ -11,9 +11,9 @@ from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.prove.proof import Options, Proof, failed, passed, skipped
 from codemods.prove.subject import Side, Subject
 from codemods.recipes.warm_up import edit_names
-from codemods.recipes.warm_up.call_paths import Calls, Target, find_calls
 from codemods.recipes.warm_up.method import METHOD, find_method
 from codemods.recipes.warm_up.v2_flag import model_runner
+from codemods.recipes.warm_up.worker_call import Calls, Target, find_calls
 
 NAME = "order"
 

@@ -8,13 +8,13 @@ import pytest
 
 from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal
-from codemods.recipes.warm_up import worker
+from codemods.recipes.warm_up import worker_edit
 from tests.forks.trees import WORKER, fork
 from tests.recipes.warm_up.workers import sources, worker_file
 from tests.rewriting import leaves_alone, rewrites, sound
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
-OURS = worker.Call(FUNCTION, "the slot mapping kernel")
+OURS = worker_edit.Call(FUNCTION, "the slot mapping kernel")
 V2 = "warmup_kernels(self.model_runner, self.execute_model, self.sample_tokens)"
 V1 = "self.model_runner._dummy_sampler_run(hidden_states=last)"
 BRANCH = f"""
@@ -73,7 +73,7 @@ def imported(text: str) -> str:
 
 
 def edit(data: bytes) -> Edited:
-    return worker.edit(worker_file(data), OURS, sources(FUNCTION))
+    return worker_edit.edit(worker_file(data), OURS, sources(FUNCTION))
 
 
 def rewrite(data: bytes) -> bytes:
@@ -386,7 +386,7 @@ def test_a_mention_is_no_call(mention: str) -> None:
 def test_a_call_of_a_function_that_is_not_there_is_refused() -> None:
     text = imported(module(BRANCH, CALL, MONITOR)).encode()
     with pytest.raises(Refusal, match="which does not define it") as caught:
-        worker.edit(worker_file(text), OURS, sources("another"))
+        worker_edit.edit(worker_file(text), OURS, sources("another"))
     assert caught.value.reason is Reason.NOT_REACHED
 
 
@@ -437,7 +437,7 @@ def test_a_worker_that_binds_our_name_itself_is_refused(before: str, after: str)
     assert before in source
     file = worker_file(source.replace(before, after, 1).encode())
     with pytest.raises(Refusal, match="for something of its own") as refused:
-        worker.edit(file, OURS, sources(FUNCTION))
+        worker_edit.edit(file, OURS, sources(FUNCTION))
     assert refused.value.reason is Reason.AMBIGUOUS
 
 
@@ -451,7 +451,7 @@ def test_an_engine_declared_started_before_the_branch_is_refused(started: str) -
     assert place in source
     file = worker_file(source.replace(place, f"{place}        {started}\n", 1).encode())
     with pytest.raises(Refusal, match="started before the V1/V2 warm-up branch") as refused:
-        worker.edit(file, OURS, sources(FUNCTION))
+        worker_edit.edit(file, OURS, sources(FUNCTION))
     assert refused.value.reason is Reason.NO_ANCHOR
 
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from codemods.engine.bound import Bound, Unbound, bound, bound_by_import, imports
 from codemods.engine.sources import SourceFile, Sources
-from codemods.recipes.warm_up.flow import Flow, Path, Paths, mentions_flag_directly
+from codemods.recipes.warm_up.control_flow import Flow, FlowPath, Paths, mentions_flag_directly
 from codemods.transforms.names import Imported
 
 METHODS = ("compile_or_warm_up_model", "_compile_or_warm_up_model")
@@ -400,7 +400,7 @@ class _Walk:
         if any(self._lacks_warmup(path) and not path.watched for path in behind):
             self._complain(f"line {line} returns on a path without the warm-up", line)
 
-    def _lacks_warmup(self, path: Path) -> bool:
+    def _lacks_warmup(self, path: FlowPath) -> bool:
         let_off = path.excused or (self.target.v1_only and path.v2 is True)
         return not path.warmed and not let_off
 

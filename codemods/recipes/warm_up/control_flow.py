@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
-class Path:
+class FlowPath:
     """One way through the method so far.
 
     `v2` is what the path has found the V2 flag to be, None while it has not looked. `branched`,
@@ -31,7 +31,7 @@ class Path:
     imported: frozenset[str] = frozenset()
 
 
-Paths = frozenset[Path]
+Paths = frozenset[FlowPath]
 NONE: Paths = frozenset()
 FLAGS = frozenset({"use_v2_model_runner", "VLLM_USE_V2_MODEL_RUNNER"})
 
@@ -58,7 +58,7 @@ class Flow:
 
     def method(self, body: Sequence[ast.stmt], last_line: int) -> None:
         """Follow a whole method; running off its end is a return."""
-        left = self.block(body, frozenset({Path()}))
+        left = self.block(body, frozenset({FlowPath()}))
         if left:
             self.on_return(last_line, left)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codemods.engine.plan import FileChange
-from codemods.output.landing import lands
+from codemods.output.applies import applies_exactly
 from codemods.output.patch import unified
 from tests.output.forms import FILES, every_form, plan_over
 from tests.plans import plan_of
@@ -24,7 +24,7 @@ Judge = Callable[[Sequence[FileChange], bytes], bool]
 @pytest.fixture(params=["the tool", "git"])
 def judge(request: pytest.FixtureRequest, tmp_path: Path) -> Judge:
     if request.param == "the tool":
-        return lands
+        return applies_exactly
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
 
@@ -90,9 +90,9 @@ def test_a_corrupted_patch_does_not_land(
 
 
 def test_only_the_empty_patch_lands_where_nothing_changes() -> None:
-    assert lands((), b"")
-    assert lands((FileChange("a.py", b"x", b"x", ()),), b"")
-    assert not lands((), b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n")
+    assert applies_exactly((), b"")
+    assert applies_exactly((FileChange("a.py", b"x", b"x", ()),), b"")
+    assert not applies_exactly((), b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n")
 
 
 lines = st.lists(
@@ -106,4 +106,4 @@ texts = st.builds(lambda parts, end: b"\n".join(parts) + end, lines, st.sampled_
 def test_hunks_lead_from_any_text_to_any_other(before: bytes, after: bytes) -> None:
     change = FileChange("a.py", before, after, ())
     for form in every_form(plan_of(changes=[change])):
-        assert form == b"" if before == after else lands((change,), form)
+        assert form == b"" if before == after else applies_exactly((change,), form)
