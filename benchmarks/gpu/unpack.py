@@ -4,7 +4,7 @@
 
 PIECES holds SET.tar.zst.NN and the zstandard wheel. ROOT gets site/ (bytecode too) and trees/.
 A set that is unpacked leaves ROOT/SET.done and is not unpacked again; one that a process of this
-script is unpacking is waited for, and unpacked anew where that process was ended.
+script is unpacking is waited for, and unpacked again where that process was ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cache of releases: written in one rename, checked file by file whenever it is read.
 
 A release lies in `VERSION-SOURCE-DIGEST/tree/`, beside a SHA256SUMS that `sha256sum -c` also
-takes. DIGEST is of the wanted names: a tool that wants more files reads anew.
+takes. DIGEST is of the wanted names: a tool that wants more files reads again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Adds a parameter's name to `do_not_specialize` of a Triton kernel's jit decorator.
 
-Triton specialises an integer argument by class (1, divisible by 16, other) and compiles anew for
+Triton specialises an integer argument by class (1, divisible by 16, other) and compiles again for
 each; a parameter listed in `do_not_specialize` gets one kernel for all its values. Entries are
 names or positions (triton/runtime/jit.py, `JITFunction.__init__`). A name that is no parameter is
 accepted by Triton in silence, so the parameter is looked for first.

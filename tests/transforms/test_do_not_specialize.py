@@ -836,7 +836,7 @@ def test_what_stands_over_several_lines_goes_on_so(before: str, after: str) -> N
     rewrites(rewrite, decorated(before), decorated(after))
 
 
-def test_a_line_that_was_broken_already_is_not_laid_out_anew() -> None:
+def test_a_line_that_was_broken_already_is_not_laid_out_again() -> None:
     long = "x" * 100
     rewrites(
         rewrite,

@@ -20,7 +20,7 @@ lost:
 ruff uses the tree's settings; for every release these are the settings of 0.21.0.
 """
 TIME = """\
-Each command starts anew, and the commands of a table take turns. Given are the median, the
+Each command starts a new process, and the commands of a table take turns. Given are the median, the
 quickest and the slowest run on the clock, the median of processor time, and the most memory that
 one process used. The tree is the source archive of 0.21.0; for ten times the files, nine copies
 lie beside it. Bare LibCST starts Python, imports LibCST, parses the {changed} files that the fix

@@ -332,7 +332,7 @@ class _Walk:
         path = self._canonical(call.func)
         head = (path or written).partition(".")[0]
         if path is None:
-            why = f"{written.partition('.')[0]} is bound anew in {self._scopes[-1].node.name}"
+            why = f"{written.partition('.')[0]} is bound again in {self._scopes[-1].node.name}"
             self._complain(f"line {call.lineno} calls {written}, and {why}", call.lineno)
             return None
         local = self._scopes[-1].names.get(head)

@@ -343,7 +343,7 @@ class SimulatedTables:
             elif isinstance(value, Varying) and found and name not in _unspecialised(found):
                 self.faults.append(
                     f"{found.name} is launched with another {name} for each batch ({value.text}), "
-                    "and Triton compiles it anew for each"
+                    "and Triton compiles it again for each"
                 )
         name = found.name if found else kernel.text
         self.launches.add(Launch(name, call.lineno, frozenset(constants)))
@@ -372,7 +372,7 @@ def _is_nothing(ids: Value) -> bool:
 
 
 def _chosen_by_decorators(kernel: Kernel, varying: Set[str]) -> Iterator[str]:
-    """What `heuristics` and `autotune` choose anew when one of these arguments changes."""
+    """What `heuristics` and `autotune` choose again when one of these arguments changes."""
     for definition in kernel.definitions:
         for decorator in definition.decorators:
             call = decorator.decorator

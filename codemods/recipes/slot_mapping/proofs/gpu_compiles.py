@@ -98,7 +98,7 @@ def prove(job: Job) -> Proof:
 def _lives(files: SideFiles, engines: list[Engine], site: CallSite) -> list[Life]:
     lives = []
     for engine in engines:
-        # Loaded anew each time: a module's kernels remember what they compiled.
+        # Loaded again each time: a module's kernels remember what they compiled.
         with loaded(files) as tree:
             if supported(tree, engine):
                 lives.append(_life(tree, engine, site))
