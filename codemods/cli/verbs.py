@@ -117,7 +117,7 @@ def apply(options: argparse.Namespace) -> int:
     if options.release:
         raise UsageError("apply rewrites a tree of yours: name it in place of --release")
     if options.output or options.author or options.date or options.subject:
-        raise UsageError("apply writes no patch: -o and the mailbox's options need --dry-run")
+        raise UsageError("apply writes no patch: -o, --author, --date and --subject need --dry-run")
     from codemods.write import WriteFailed, remove_leftovers, write
 
     plan = planned(options).plan
@@ -142,7 +142,7 @@ def apply(options: argparse.Namespace) -> int:
         _show(plan.carried_out(), options, done=True)
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
-    except KeyboardInterrupt:  # the write has come to a good end by then
+    except KeyboardInterrupt:  # the write is complete or undone by then
         raise Stop(INTERRUPTED, f"interrupted; {_written(plan)}") from None
     return NOTHING
 

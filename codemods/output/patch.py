@@ -83,7 +83,7 @@ def mails(plan: Plan, mail: Mail, *, dep3: bool = False) -> tuple[tuple[str, byt
 
 
 def mailbox(series: Iterable[tuple[str, bytes]]) -> bytes:
-    """The mails as one file; several are told apart by the line that git puts above each."""
+    """The mails as one file; several are separated by the line that git puts above each."""
     found = [mail for _, mail in series]
     return found[0] if len(found) == 1 else b"".join(_FROM_LINE + mail for mail in found)
 
@@ -94,7 +94,10 @@ _FROM_LINE = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\n".encode()
 
 def _checked(changes: tuple[FileChange, ...], patch: bytes) -> bytes:
     if not applies_exactly(changes, patch):
-        raise DoesNotApply("the patch, applied to a copy, does not give the bytes of apply")
+        raise DoesNotApply(
+            "the patch does not give the bytes that apply writes; this is a fault of the tool, "
+            "please report it"
+        )
     return patch
 
 

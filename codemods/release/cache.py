@@ -70,7 +70,7 @@ def _fill(folder: Path, files: Mapping[str, bytes], archive: str) -> None:
 
 
 def _place(fresh: Path, folder: Path, stale: Path) -> None:
-    # What stands there already is broken, or another process's result of the same moment.
+    # What is there already is broken, or another process's result of the same moment.
     if folder.exists() and load(folder) is None:
         folder.rename(stale)
     try:

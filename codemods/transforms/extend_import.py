@@ -178,7 +178,7 @@ def _in_lines(
     assert node.rpar is not None
     *others, last = aliases
     if isinstance(last.comma, cst.Comma):
-        # What stands before the bracket belongs to the comma.
+        # What comes before the bracket belongs to the comma.
         between, closing = split(last.comma.whitespace_after, opening)
         added = added.with_changes(comma=cst.Comma(whitespace_after=closing))
         rpar = node.rpar

@@ -2,9 +2,9 @@
 
 Each new content goes to a temporary file beside its target and is renamed over it, so a reader sees
 the old file or the new one, and a file with other hard links is replaced, never written through.
-The caller gives the files in an order in which every prefix is a tree that works. So a killed write
-leaves such a tree, and a second write completes it. A failure or a signal undoes the renames, the
-last one first, so that a kill in between leaves such a tree too.
+The caller gives the files in an order such that after each file is written, the tree works. So a
+killed write leaves a tree that works, and a second write completes it. A failure or a signal undoes
+the renames, the last one first, so that a kill in between leaves a tree that works too.
 """
 
 from __future__ import annotations

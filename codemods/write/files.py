@@ -60,7 +60,7 @@ def _copy_mode(opened: int, wanted: os.stat_result) -> None:
     mode = stat.S_IMODE(wanted.st_mode)
     if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
         os.fchmod(opened, mode)
-    # The kernel drops the set-group-id bit in silence for a group that is not ours.
+    # The kernel drops the set-group-id bit in silence for a group that the user is not in.
     if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
         raise OSError(errno.EPERM, f"its mode ({mode:04o}) cannot be kept")
 

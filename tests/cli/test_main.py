@@ -487,7 +487,7 @@ def test_uncommitted_changes_are_refused_unless_allowed(tree: Path) -> None:
     assert ran.code == 3
     assert ran.err == (
         f"vllm-codemods: uncommitted changes in vllm/{WORKER}: "
-        "commit or stash them, or --allow-dirty\n"
+        "commit or stash them, or pass --allow-dirty\n"
     )
     assert snapshot(tree) == before
     assert run("check", tree).code == 1

@@ -44,7 +44,7 @@ def test_the_command_that_is_named_edits_the_copies(tmp_path: Path) -> None:
     [
         (KERNEL.replace("rows", "n"), "_scale_kernel has no parameter rows; its parameters are n,"),
         (KERNEL.replace("rows", "rows: tl.constexpr"), "rows of _scale_kernel is a constexpr"),
-        (KERNEL.replace("triton", "numba"), "no decorator that is seen to be Triton's jit"),
+        (KERNEL.replace("triton", "numba"), "no decorator that the tool knows as Triton's jit"),
         (KERNEL + "x = = 1\n", "cannot be parsed: syntax error on line 7"),
         (LISTED.replace('["rows"]', "NAMES"), "cannot be read"),
     ],

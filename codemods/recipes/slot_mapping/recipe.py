@@ -147,7 +147,7 @@ def _warmup_there(sources: Sources) -> FollowedWarmup | None:
     why = found.why if isinstance(found, Unbound) else "it is no function"
     raise Refusal(
         Reason.AMBIGUOUS,
-        f"expected {warmup.FUNCTION} to be a function or not there, found that {why}; mend or "
+        f"expected {warmup.FUNCTION} to be a function or not there, found that {why}; fix or "
         "remove it",
         file.name,
     )

@@ -80,7 +80,7 @@ def find_anchor(method: Method) -> cst.BaseStatement:
                 raise Refusal(
                     Reason.NO_ANCHOR,
                     "the V1 arm of the warm-up branch can leave the method, "
-                    "so that a call behind the branch would be passed over",
+                    "so that a call behind the branch would be skipped",
                     method.file.name,
                     method.line(anchor),
                 )

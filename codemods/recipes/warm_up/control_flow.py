@@ -1,8 +1,8 @@
 """Runs a method's control flow over abstract paths, without running the method.
 
-A path remembers what matters of how it got where it is. Statements map the set of paths that reach
-them to the set that leaves them: `if`, loops, `try`, `with`, `match`, `return`, `raise`, `break`
-and `continue` are followed, and a condition on the V2 flag splits paths by its value.
+A path records what the run has done so far: see `FlowPath`. A statement maps the set of paths that
+reach it to the set of paths that leave it. `if`, loops, `try`, `with`, `match`, `return`, `raise`,
+`break` and `continue` are followed, and a condition on the V2 flag splits paths by its value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class FlowPath:
     """One way through the method so far.
 
     `v2` is what the path has found the V2 flag to be, None while it has not looked. `branched`,
-    `warmed` and `watched`: it has come to the V1/V2 branch, warmed up, activated the monitor.
+    `warmed` and `watched`: it has reached the V1/V2 branch, warmed up, activated the monitor.
     `started`: the engine was declared started. `excused`: the platform was found to have no device
     that a kernel is compiled for. `imported` are names that statements of functions have imported.
     """

@@ -583,7 +583,7 @@ def _acts(handler: ast.ExceptHandler) -> bool:
 
 
 def _builtin(frame: _Frame, name: str, given: Arguments, text: str) -> Value | None:
-    """What a function of Python's own comes to; None for what is none."""
+    """The result of a builtin function; None where the name is no builtin or it is not known."""
     values = given[0]
     if name in ("getattr", "hasattr") and len(values) >= 2 and isinstance(values[1], Known):
         found = frame.attribute(values[0], str(values[1].value))

@@ -1,7 +1,7 @@
-"""Proof 3: the call of the warm-up reaches it, and comes before the monitor, on every path.
+"""The `order` proof: every path calls the warm-up, and before the monitor is activated.
 
 Over the control flow of the rewritten worker's warm-up method, not by line numbers; `check` asks
-the same of a call that is there already (`call_paths`).
+the same of a call that is there already (`worker_call`).
 """
 
 from __future__ import annotations

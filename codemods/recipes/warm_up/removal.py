@@ -1,7 +1,7 @@
 """Takes a recipe's own text out of a tree that upstream has fixed since, byte for byte.
 
 A fork that is rebased over upstream's fix keeps the warm-up, its call and its tests. What reads as
-a version of this tool inserted it goes; what somebody changed is left, and said.
+a version of this tool inserted it goes; what somebody changed is left, and the detail says so.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Items:
-    """A list or tuple; `whole` is false where it stands for one with any number of such items."""
+    """A list or tuple; `whole` is false where it means one with any number of such items."""
 
     items: tuple[Value, ...]
     whole: bool = True

@@ -15,6 +15,8 @@ from codemods.transforms.extend_import import with_from_import
 from codemods.transforms.statements import append, line_of, parse_statements, replace
 
 MODULE = "v1/worker/gpu/warmup.py"
+# What a refusal of the warm-up ends with.
+WITHOUT = "use --skip warmup --skip worker to make only the other edits"
 
 
 def required(warmup: SourceFile | None, name: str, function: str) -> SourceFile:

@@ -1,10 +1,10 @@
 """Whether the worker's call of a warm-up reaches it, on every path on which an engine starts.
 
-The name must be bound at run time to a function that takes what it is given, the worker's own V1
-runner; every path of V1 that comes to the V1/V2 branch must make the call behind it or in it, and
-before the JIT monitor is activated or the engine is declared started. Calls are followed into the
-worker's own methods and the module's own functions. A path on which the platform has no device is
-let off: it compiles no kernel.
+At run time the name must be bound to a function that takes the argument of the call: the worker's
+own V1 runner. Every V1 path that reaches the V1/V2 branch must make the call in the branch or after
+it, before the JIT monitor is activated or the engine is declared started. Calls are followed into
+the worker's own methods and the module's own functions. A path on which the platform has no device
+needs no call: it compiles no kernel.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class CallSite:
-    """A call that names the warm-up, the method it stands in, and what it reaches."""
+    """A call that names the warm-up, the method it is in, and what it reaches."""
 
     line: int
     method: str
@@ -60,7 +60,7 @@ class CallSite:
 class Calls:
     """The worker's calls of the warm-up, and everything that is wrong with them.
 
-    `early_returns` are lines that return on a path that has not come to the V1/V2 branch.
+    `early_returns` are lines that return on a path that has not reached the V1/V2 branch.
     """
 
     sites: list[CallSite] = field(default_factory=list)
@@ -99,7 +99,7 @@ def _entry(tree: ast.Module) -> tuple[ast.ClassDef, ast.FunctionDef] | None:
 
 @dataclass(frozen=True)
 class _Scope:
-    """A function that is followed, and what its names stand for: a dotted name, or an import."""
+    """A function that is followed, and what its names mean: a dotted name, or an import."""
 
     node: ast.FunctionDef
     names: Mapping[str, str | Imported | None]
@@ -458,7 +458,7 @@ def _functions(body: Sequence[ast.stmt]) -> dict[str, ast.FunctionDef]:
 def _scope_names(
     body: Sequence[ast.stmt], parameters: Iterable[str]
 ) -> dict[str, str | Imported | None]:
-    """What a scope's names stand for where one statement binds them; None for anything else."""
+    """What a scope's names mean where one statement binds them; None for anything else."""
     found: dict[str, str | Imported | None] = dict.fromkeys(parameters)
     for node in _statements(body):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

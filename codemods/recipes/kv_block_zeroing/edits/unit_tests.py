@@ -48,11 +48,11 @@ def edit(
     kernel: tuple[str, str] | None,
     attributes: Sequence[str],
 ) -> Edited:
-    """What becomes of the test module; raises Refusal.
+    """Add the tests to the test module; raises Refusal.
 
     `package` is the name that the tests import it by; `kernel` is the module and name of what the
     kernel edit covers, `attributes` are the runners' names for a zeroer. Each is empty where its
-    edit is not in force: no test stands for what is not there.
+    edit is not in force: nothing is tested that is not there.
     """
     there = unit_tests_edit.nothing_to_add(file, FUNCTION)
     if there is not None or file is None:

@@ -45,7 +45,7 @@ _SEVERAL = """\
 
 
 def edit(name: str, warmup: SourceFile | None, attributes: Sequence[str]) -> Edited:
-    """What becomes of the file `name`; `attributes` hold a runner's zeroer. Raises Refusal."""
+    """Add the function to the file `name`; `attributes` hold a runner's zeroer. Raises Refusal."""
     file = warmup_edit.required(warmup, name, FUNCTION)
     there = warmup_edit.present(file, FUNCTION)
     if there is not None:

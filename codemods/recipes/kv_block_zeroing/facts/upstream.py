@@ -62,7 +62,7 @@ def _called_by_the_worker(sources: Sources) -> list[str]:
 
 
 def _holders(file: SourceFile, function: cst.FunctionDef, attribute: str) -> frozenset[str]:
-    """What a function calls the zeroer: the attribute, and local names that stand for it."""
+    """What a function calls the zeroer: the attribute, and local names for it."""
     quoted = (f'"{attribute}"', f"'{attribute}'", f".{attribute}")
     local = {
         name

@@ -59,7 +59,9 @@ def prove(job: Job) -> Proof:
         if complaint is not None:
             return failed(NAME, f"{complaint} ({keys.cache})", **figures)
     if not job.after.warm:
-        raise CannotRunError("one key for each engine, but there is no warm-up of ours to compare")
+        raise CannotRunError(
+            "one key for each engine, but the tree does not have this tool's warm-up to compare"
+        )
     before_text = f"up to {figures['keys_before']} before and " if before else ""
     return passed(
         NAME, f"requests meet {before_text}1 key now, which the warm-up compiles", **figures

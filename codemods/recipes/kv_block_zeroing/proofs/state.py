@@ -93,7 +93,7 @@ class Snapshot:
 
 def prove(job: Job) -> Proof:
     if not job.after.warm:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     figures: dict[str, int | float | str] = {"runs": 0, "launches": 0}
     with loaded(job.after) as tree:
         for attribute in job.attributes:

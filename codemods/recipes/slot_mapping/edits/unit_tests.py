@@ -101,7 +101,7 @@ TEXTS = (_KERNEL, _TABLES, _BORROWS, _RAISES, _LIVE)
 def edit(
     file: SourceFile | None, package: str, kernels: list[tuple[str, str]], *, warmup: bool
 ) -> Edited:
-    """What becomes of the test module; raises Refusal.
+    """Add the tests to the test module; raises Refusal.
 
     `package` is the name that the tests import it by; `kernels` are (module, name) pairs of what
     the kernel edit covers; `warmup` says whether that edit is in force, so that no test stands for

@@ -1,8 +1,8 @@
 """The `warmup` edit: appends `warmup_v1_slot_mapping_kernel` to the GPU worker's warm-up module.
 
-With "num_tokens" unspecialised, what still decides the kernel's compile key is fixed for an
-engine's life and hangs on the runner's own block tables (stride, block sizes, constexprs,
-alignment), so one call on these for each KV cache group covers every request.
+With "num_tokens" unspecialised, the kernel's compile key depends only on the runner's own block
+tables (stride, block sizes, constexprs, alignment), which do not change while the engine lives. So
+one call on these tables, for each KV cache group, covers every request.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def edit(
     *,
     replace: bool,
 ) -> Edited:
-    """What becomes of the warm-up module; raises Refusal.
+    """Add, keep or replace the function in the warm-up module; raises Refusal.
 
-    `there` is the function of that name that the tree has; `replace` puts ours in its place where
-    it is not to be left.
+    `there` is the function of that name that the tree has; `replace` puts this tool's in its
+    place where the tree's is not right.
     """
     if there is None:
         text = _text_for(file, classes, tables)
@@ -158,9 +158,8 @@ def _text_for(file: SourceFile, classes: Classes, tables: Tables) -> str:
             return text
     raise Refusal(
         Reason.NOT_REACHED,
-        f"expected one call, or a few of one and two requests, to launch all that "
-        f"{METHOD} can; found that {missed}; the warm-up has to be written for this tree, "
-        "--skip warmup --skip worker takes the rest",
+        f"expected a few small calls to launch every kernel that {METHOD} can launch; found that "
+        f"{missed}; the warm-up has to be written for this tree; {warmup_edit.WITHOUT}",
         tables.file.name,
     )
 

@@ -83,7 +83,7 @@ class Classes:
         return {one.text: _setters(one) for one in (self.groups, self.table)}
 
     def kernel(self, value: Value) -> Kernel | None:
-        """The kernel that a launched value stands for, None where it is not known."""
+        """The kernel that a launched value is, None where it is not known."""
         if isinstance(value, DottedName):
             # By name: an edit of the file gives its functions new nodes.
             found = [*_function_names(_definitions(self.sources, value))]

@@ -1,4 +1,4 @@
-"""Proof 5, in a process of its own: the kernels compile for each target, before and after."""
+"""The `compile` proof, in its own process: kernels compile for each target, before and after."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Life:
 
 def prove(job: Job) -> Proof:
     if job.after.warmup is None:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     engines = [Engine(groups, max_num_tokens=LIMIT, device=job.device) for groups in GROUPS]
     site = job.call_sites[0]
     before = _lives(replace(job.before, warmup=None), engines, site) if job.before else []

@@ -47,7 +47,7 @@ class Replay:
 
 def prove(job: Job) -> Proof:
     if job.after.warmup is None:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     engine = Engine(((16, 16),), max_model_len=8192, device=job.device)
     site = job.call_sites[0]
     with loaded(job.after) as tree:

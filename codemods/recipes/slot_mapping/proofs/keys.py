@@ -1,4 +1,4 @@
-"""Proof 4, in a process of its own: which kernels an engine compiles, before and after."""
+"""The `keys` proof, in its own process: which kernels an engine compiles, before and after."""
 
 from __future__ import annotations
 

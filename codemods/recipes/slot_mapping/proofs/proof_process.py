@@ -23,7 +23,7 @@ def in_own_process(
 
 
 def _make_job(subject: Subject, options: Options, folder: Path, device: str) -> Job | str:
-    # Brings LibCST, which the process of a proof, for which this module is too, does without.
+    # Imports LibCST. The process of a proof imports this module too, and does not need LibCST.
     from codemods.recipes.slot_mapping.proofs.sides import make_job
 
     return make_job(subject, options, folder, device)

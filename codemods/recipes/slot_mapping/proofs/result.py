@@ -1,4 +1,4 @@
-"""Proof 6, in a process of its own: the kernel gives the right slots.
+"""The `result` proof, in its own process: the kernel gives the right slots.
 
 Run by Triton's interpreter, or by a GPU where the job names one.
 """

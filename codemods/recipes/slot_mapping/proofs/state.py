@@ -1,4 +1,4 @@
-"""Proof 7, in a process of its own: the real warm-up leaves the engine as it was."""
+"""The `state` proof, in its own process: the real warm-up leaves the engine as it was."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Run:
 
 def prove(job: Job) -> Proof:
     if job.after.warmup is None:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     figures: dict[str, int | float | str] = {"engines": 0, "runs": 0, "launches": 0}
     with loaded(job.after) as tree:
         try:
