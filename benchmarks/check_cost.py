@@ -79,7 +79,7 @@ def main() -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on the clock, and of processor time, user and system."""
+    """Seconds elapsed, and of processor time, user and system."""
 
     wall: float
     cpu: float

@@ -56,7 +56,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Cost:
-    """One run: seconds on the clock, and seconds of processor."""
+    """One run: seconds elapsed, and seconds of processor."""
 
     wall: float
     cpu: float
@@ -189,7 +189,7 @@ def measured(timed: Sequence[Timed], rounds: int) -> list[dict[str, Any]]:
 
 
 def summary(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Medians, and the quickest and slowest run on the clock, in milliseconds."""
+    """Medians, and the quickest and slowest elapsed time, in milliseconds."""
     wall = [1000 * cost.wall for cost in costs]
     return {
         "runs": len(costs),

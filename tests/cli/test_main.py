@@ -103,7 +103,7 @@ def test_check_prints_a_table_and_leaves_the_tree(tree: Path) -> None:
     assert ran.code == 1
     found = ran.out.splitlines()
     assert found[:2] == ["vLLM in vllm: fixable", "slot-mapping: fixable"]
-    assert found[2].startswith("  No warm-up calls BlockTable.compute_slot_mapping, ")
+    assert found[2].startswith("  No warm-up calls BlockTable.compute_slot_mapping. ")
     assert [line.split()[0] for line in found[3:-1]] == ["edit", *RECIPE.edits]
     assert found[-1] == "3 files would change"
     assert ran.err == ""

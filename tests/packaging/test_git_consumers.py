@@ -12,8 +12,8 @@ from consumers import (
     Case,
     commit_all,
     contents,
+    example,
     need,
-    recipe,
     run,
     run_well,
 )
@@ -92,7 +92,7 @@ def test_crlf_in_the_repository_needs_keep_cr(form: str, tmp_path: Path, crlf: C
     assert run(f"git am {PATCH}", tree).status != 0
     run_well("git am --abort", tree)
     crlf.assert_untouched(tree)
-    run_well(recipe("keep-cr"), tree)
+    run_well(example("keep-cr"), tree)
     crlf.assert_fixed(tree)
 
 
@@ -125,7 +125,7 @@ def test_crlf_that_git_makes_needs_plain_git_am(small: Case, by: str, tmp_path: 
 
 def line_ends(tree: Path) -> set[str]:
     """What the page's command says of the files of the patch, index and work tree."""
-    ran = run(recipe("eol"), tree)
+    ran = run(example("eol"), tree)
     assert ran.status == 0, ran.output
     return {" ".join(line.split()[:2]) for line in ran.output.splitlines()}
 
@@ -168,9 +168,9 @@ def test_the_documented_command_lands_inside_an_outer_repository(
 ) -> None:
     tree = placed(small, form, tmp_path / "build" / "vllm")
     run_well("git init -q", tmp_path)
-    assert run_well(recipe("inside"), tree) == ""
+    assert run_well(example("inside"), tree) == ""
     small.assert_fixed(tree)
-    assert run(recipe("inside"), tree).status != 0
+    assert run(example("inside"), tree).status != 0
 
 
 @pytest.mark.parametrize("form", MAILBOXES)
@@ -181,7 +181,7 @@ def test_git_am_directory_lands_where_the_repository_tracks_vllm_below(
     small.copy(outer / "third_party/vllm")
     commit_all(outer)
     (outer / PATCH).write_bytes(small.patches[form])
-    run_well(recipe("directory"), outer)
+    run_well(example("directory"), outer)
     small.assert_fixed(outer / "third_party/vllm")
 
 

@@ -21,9 +21,9 @@ ruff uses the tree's settings; for every release these are the settings of 0.21.
 """
 TIME = """\
 Each command starts a new process, and the commands of a table take turns. Given are the median, the
-quickest and the slowest run on the clock, the median of processor time, and the most memory that
-one process used. The tree is the source archive of 0.21.0; for ten times the files, nine copies
-lie beside it. Bare LibCST starts Python, imports LibCST, parses the {changed} files that the fix
+quickest and the slowest elapsed time, the median of processor time, and the most memory that one
+process used. The tree is the source archive of 0.21.0; for ten times the files, nine copies are
+beside it. Bare LibCST starts Python, imports LibCST, parses the {changed} files that the fix
 changes, and prints or writes them: the least that a tool on LibCST can cost. The patch was made
 beforehand.
 """
