@@ -36,7 +36,7 @@ OF_A_RECIPE = (SHARED, "engine", "prove", "transforms")
 # A module that may import one more, and why.
 IMPORTS_BESIDE = {("output/proofs.py", "codemods.prove.proof"): "it prints a proof's row"}
 
-# Words of a recipe that mean more than it: where they may stand outside, and why.
+# Words of a recipe that mean more than it: where they may be outside, and why.
 WORDS_BESIDE = {
     "engine/checkout.py": ("v1/worker/gpu_model_runner.py",),  # vLLM's package is known by it
     "prove/proof.py": ("max_num_tokens",),  # vLLM's --max-num-batched-tokens
@@ -109,7 +109,7 @@ TESTED_ELSEWHERE = {
         "recipes/kv_block_zeroing/test_recipe.py",
     ),
 }
-# Test modules that stand beside the module that they are of, or are of no one module.
+# Test modules beside the tests of a module, or are of no one module.
 MORE_TESTS = (
     "output/test_schema.py",
     "recipes/kv_block_zeroing/test_releases.py",
@@ -282,7 +282,7 @@ def test_no_exception_outlives_its_cause() -> None:
 
 
 def place_of(name: str) -> str:
-    """Where the tests of a module stand; a package's are named for it."""
+    """Where the tests of a module are; a package's are named for it."""
     path = Path(name)
     stem = path.parent.name if path.stem == "__init__" else path.stem.strip("_")
     return (path.parent / f"test_{stem}.py").as_posix()
@@ -301,7 +301,7 @@ def test_a_module_is_tested_at_its_own_path(module: Module) -> None:
     assert (TESTS / place_of(module.name)).exists()
 
 
-def test_a_test_stands_at_the_path_of_what_it_tests() -> None:
+def test_a_test_is_at_the_path_of_what_it_tests() -> None:
     expected = {place_of(module.name) for module in MODULES} | {*MORE_TESTS}
     found = {path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
     stray = {name for name in found - expected if name.split("/")[0] not in OF_THE_WHOLE}

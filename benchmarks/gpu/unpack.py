@@ -81,9 +81,9 @@ def main() -> int:
     root.mkdir(parents=True, exist_ok=True)
     unpacker(pieces, root)
     with ThreadPoolExecutor(len(names)) as pool:
-        told = list(pool.map(lambda name: unpack(pieces, root, name), names))
-    print("\n".join(told), flush=True)
-    return 1 if any("FAILED" in line for line in told) else 0
+        lines = list(pool.map(lambda name: unpack(pieces, root, name), names))
+    print("\n".join(lines), flush=True)
+    return 1 if any("FAILED" in line for line in lines) else 0
 
 
 if __name__ == "__main__":

@@ -163,13 +163,13 @@ def ref_commands(
         f"git archive $ref | tar -x -C {out}; {check} {out} || test $? = 1 || exit 9; done"
     )
     index = f"GIT_INDEX_FILE={work / 'index'}"
-    landed = (
+    check_applies = (
         f"for ref in {' '.join(refs)}; do {index} git read-tree $ref && "
         f"{index} git apply --cached --check {patch} || exit 9; done"
     )
     found = [
         Timed("git archive, then vllm-codemods check", ["sh", "-c", checked_out], repository),
-        Timed("git read-tree, then git apply --check", ["sh", "-c", landed], repository),
+        Timed("git read-tree, then git apply --check", ["sh", "-c", check_applies], repository),
     ]
     if project.has_ref():
         flags = [word for ref in refs for word in ("--ref", ref)]

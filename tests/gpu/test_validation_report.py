@@ -72,7 +72,7 @@ def test_three_pairs_become_medians_with_their_spread(
     row = f"| Triton | 0.23.0 | {REPORTED} | 1050 (1000 to 1100) | 400 (380 to 500) |"
     assert f"{row} 650 ms less | none |" in text
     assert "`abcdef012345`" in text
-    assert "answers are equal token by token" in text
+    assert "are equal token by token" in text
 
 
 def test_two_pairs_are_no_times(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,11 +207,11 @@ def test_proofs_are_counted_and_their_times_left_out(
         {"recipe": "slot-mapping", "proof": proof, "status": status, "figures": {"us": 2.5}}
         for proof, status in (("keys", "pass"), ("gpu-cost", "pass"), ("gpu-state", "fail"))
     ]
-    told = docs / "verify-0.21.0.json"
-    told.write_text(json.dumps({"tree": {"version": "0.21.0"}, "proofs": rows}))
+    verified = docs / "verify-0.21.0.json"
+    verified.write_text(json.dumps({"tree": {"version": "0.21.0"}, "proofs": rows}))
     beside = docs / "new.jsonl"
     beside.write_text(json.dumps(served("before", 9)) + "\n")
-    assert run(monkeypatch, "--add", str(told), str(beside)) == 0
+    assert run(monkeypatch, "--add", str(verified), str(beside)) == 0
     row = "| `verify --gpu` | 0.21.0 | 2 of 3 rows pass, 1 fail; gpu-state fail |"
     assert row in (docs / "validation.md").read_text()
     assert "2.5" not in (docs / "validation" / "results.json").read_text()

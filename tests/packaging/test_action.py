@@ -218,7 +218,7 @@ def test_the_tool_is_installed_from_the_action_and_runs_without_the_checkout(
     small.assert_fixed(tree)
 
 
-def test_every_step_names_its_shell_and_no_expression_stands_in_a_script() -> None:
+def test_every_step_names_its_shell_and_no_expression_is_in_a_script() -> None:
     for step in action()["runs"]["steps"]:
         assert step["shell"] == "bash"
         assert "${{" not in step["run"]

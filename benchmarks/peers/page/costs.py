@@ -81,10 +81,10 @@ def limits(part: Data) -> Iterator[str]:
 
 
 def disturbed(others: float) -> str:
-    told = f"Meanwhile, other processes used {others:.0%} of one core."
+    text = f"Meanwhile, other processes used {others:.0%} of one core."
     if others <= QUIET:
-        return f"{told}\n"
-    return f"{told} **So these figures are a trial, to be measured again on an idle machine.**\n"
+        return f"{text}\n"
+    return f"{text} **So these figures are a trial, to be measured again on an idle machine.**\n"
 
 
 def divided(part: Data) -> Iterator[str]:

@@ -109,9 +109,9 @@ def idle(part: Data) -> Iterator[str]:
         changed = [r for r in own if r["changed"]]
         silent = [r for r in changed if not r["exit"]]
         stopped = [r["tree"] for r in silent if "faults" in r]
-        told = f" ({len(stopped)})" if stopped else ""
+        not_started = f" ({len(stopped)})" if stopped else ""
         in_part = len(changed) - len(silent)
-        rows.append([bold(name), len(own) - len(changed), f"{len(silent)}{told}", in_part])
+        rows.append([bold(name), len(own) - len(changed), f"{len(silent)}{not_started}", in_part])
     yield table(["", "untouched", "changed, exit code 0", "changed, another exit code"], rows)
 
 

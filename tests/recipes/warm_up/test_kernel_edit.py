@@ -162,7 +162,7 @@ def test_two_definitions_are_both_rewritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ("x, y", "its parameters are x, y"),
         ("", "its parameters are none"),
@@ -172,12 +172,12 @@ def test_two_definitions_are_both_rewritten(tmp_path: Path) -> None:
     ],
 )
 def test_a_kernel_without_the_parameter_is_refused(
-    parameters: str, told: str, tmp_path: Path
+    parameters: str, message: str, tmp_path: Path
 ) -> None:
     text = block_table(LAUNCH, f"@triton.jit\ndef _slots_kernel({parameters}):\n    pass\n")
     one = refusal(tmp_path, text)
     assert one.reason is Reason.PARAMETER_MISSING
-    assert told in one.detail
+    assert message in one.detail
     assert "--skip kernel" in one.detail
     assert one.line == text.split("@triton.jit")[0].count("\n") + 1
 
@@ -197,7 +197,7 @@ def test_line_ends_and_a_missing_last_one_stay(end: str, tmp_path: Path) -> None
     rewrites(rewrite(tmp_path), text, text.replace("@triton.jit", LISTED))
 
 
-def test_a_launch_out_of_reach_beside_ours_is_told(tmp_path: Path) -> None:
+def test_a_launch_out_of_reach_beside_ours_is_reported(tmp_path: Path) -> None:
     text = block_table(f"{LAUNCH}\nacme.kernel[(1,)](1)", head="import acme")
     found = launches(tmp_path, text)
     detail = next(

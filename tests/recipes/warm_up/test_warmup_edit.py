@@ -61,7 +61,7 @@ def test_the_function_is_put_at_the_end() -> None:
         ),
     ],
 )
-def test_what_stands_in_the_file_stays(change: object) -> None:
+def test_what_is_in_the_file_stays(change: object) -> None:
     assert callable(change)
     was = change(MODULE.encode())
     now = rewrite(was)

@@ -206,7 +206,7 @@ def test_beside_an_alias_it_gets_an_import_of_its_own(imports: str) -> None:
         "def f():\n    from .gpu.warmup import warmup_kernels",
     ],
 )
-def test_where_there_is_no_such_import_it_stands_beside_the_call(imports: str) -> None:
+def test_where_there_is_no_such_import_it_is_beside_the_call(imports: str) -> None:
     call = CALL.replace(
         f"    {FUNCTION}(", f"    from .gpu.warmup import {FUNCTION}\n\n    {FUNCTION}("
     )
@@ -277,7 +277,7 @@ def test_a_flag_that_is_called_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "message"),
     [
         (["pass"], "found neither"),
         (["kernel_warmup(self)", MONITOR], "found neither"),
@@ -295,10 +295,10 @@ def test_a_flag_that_is_called_is_refused() -> None:
         ),
     ],
 )
-def test_a_method_without_a_place_is_refused(parts: list[str], told: str) -> None:
+def test_a_method_without_a_place_is_refused(parts: list[str], message: str) -> None:
     one = refusal(module(*parts))
     assert one.reason is Reason.NO_ANCHOR
-    assert told in one.detail
+    assert message in one.detail
     assert one.line
 
 
@@ -403,7 +403,7 @@ def test_a_call_of_a_function_that_is_not_there_is_refused() -> None:
         pytest.param(lambda data: data.replace(b"\n", b"\r\n", 3), id="mixed line ends"),
     ],
 )
-def test_what_stands_in_the_file_stays(change: object) -> None:
+def test_what_is_in_the_file_stays(change: object) -> None:
     assert callable(change)
     for text in (
         module(BRANCH, MONITOR, END),

@@ -112,7 +112,7 @@ def test_a_function_that_was_changed_is_not_ours() -> None:
         (MODULE, TABLE.replace("def add_row", "def put_row"), Reason.SIGNATURE_CHANGED),
     ],
 )
-def test_what_it_stands_on_and_is_not_there_is_refused(
+def test_what_it_needs_and_is_not_there_is_refused(
     warm_up: str, table: str, reason: Reason
 ) -> None:
     with pytest.raises(Refusal) as caught:
