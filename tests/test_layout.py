@@ -116,6 +116,7 @@ MORE_TESTS = (
     "recipes/kv_block_zeroing/test_with_slot_mapping.py",
     "recipes/slot_mapping/proofs/test_planted.py",
     "recipes/slot_mapping/proofs/test_release.py",
+    "recipes/slot_mapping/test_check_of_planted.py",
     "recipes/slot_mapping/test_live_requests.py",
     "recipes/warm_up/test_order_proof_for_both_runners.py",
     "recipes/warm_up/test_worker_edit_for_both_runners.py",

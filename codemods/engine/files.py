@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -64,10 +65,14 @@ class Disk:
         self.root = root
         self._left = MAX_TOTAL
 
+    @cached_property
+    def _real_root(self) -> Path:
+        return self.root.resolve()
+
     def read(self, name: str) -> bytes | None:
         path = self.root / name
         try:
-            if not path.resolve(strict=True).is_relative_to(self.root.resolve()):
+            if not path.resolve(strict=True).is_relative_to(self._real_root):
                 raise UnreadableFile(name, "a link that leads out of the tree")
             data = read_file(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -117,7 +122,7 @@ class Disk:
         return sorted(found)
 
     def real_folder(self, name: str) -> str | None:
-        root = self.root.resolve()
+        root = self._real_root
         try:
             real = (root / name).resolve()
         except (OSError, RuntimeError, ValueError):
@@ -125,7 +130,7 @@ class Disk:
         return real.relative_to(root).as_posix() if real.is_relative_to(root) else None
 
     def folder_name(self, name: str) -> str:
-        return (self.root.resolve() / name).resolve().name
+        return (self._real_root / name).resolve().name
 
     def left_out(self, name: str) -> bool:
         from codemods.engine.repository import may_leave_out

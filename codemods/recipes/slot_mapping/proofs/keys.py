@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ class Recorder:
             self.seen.add((self.group, self.binder.key(launch)))
         self.on_host += [name for name, tensor in tensors_of(launch) if not self.gpu.holds(tensor)]
 
-    def turn_to(self, group: int | None, _: dict[str, Any]) -> None:
+    def turn_to(self, group: int | None, _: Callable[[], dict[str, Any]]) -> None:
         self.group = -1 if group is None else group
 
     def taken(self) -> frozenset[GroupAndKey]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -101,7 +101,8 @@ class Run:
         launches, beyond = Launches(self.fail), list[str]()
         longest = capacity(tables, self.engine)
 
-        def check(_: int | None, given: dict[str, Any]) -> None:
+        def check(_: int | None, arguments: Callable[[], dict[str, Any]]) -> None:
+            given = arguments()
             if {"num_reqs", "query_start_loc", "positions"} <= given.keys():
                 beyond.extend(_beyond(longest=longest, **given))
             if beyond:

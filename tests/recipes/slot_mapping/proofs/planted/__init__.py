@@ -72,7 +72,7 @@ def entries() -> tuple[Entry, ...]:
 
 def planted(entry: Entry, checkout: Checkout) -> Subject:
     """The tree as the recipe rewrites it and the entry spoils it, or writes it otherwise."""
-    plan = make_plan(checkout, [registry.get("slot-mapping")])
+    plan = _rewrite(checkout.root)
     made = {change.path: change for change in plan.changes}
     for kind, edit in _edits(entry.data):
         path = checkout.name(FILES[kind])
@@ -80,6 +80,11 @@ def planted(entry: Entry, checkout: Checkout) -> Subject:
         after = edit(change.after.decode().replace("\r\n", "\n"))
         made[path] = replace(change, after=after.encode())
     return _subject(plan, tuple(made.values()), checkout)
+
+
+@cache
+def _rewrite(root: Path) -> Plan:
+    return make_plan(Checkout.find(root), [registry.get("slot-mapping")])
 
 
 def _unchanged(checkout: Checkout, path: str, kind: str) -> FileChange:
