@@ -99,7 +99,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on the clock, and of processor time, user and system."""
+    """Seconds elapsed, and of processor time, user and system."""
 
     wall: float
     cpu: float

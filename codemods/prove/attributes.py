@@ -10,7 +10,7 @@ from codemods.prove.subject import Side
 
 
 def attributes(side: Side, package: str, relative: str, name: str) -> frozenset[str] | None:
-    """Names of the class's own and its bases' attributes; None where not all can be told.
+    """Names of the class's own and its bases' attributes; None where not all are known.
 
     A base of another package is taken to give none.
     """

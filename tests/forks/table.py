@@ -16,13 +16,13 @@ from tests.forks.trees import Fork
 
 PAGE = Path(__file__).parents[2] / "docs" / "forks.md"
 HEAD = """\
-# What forks do, and what becomes of it
+# What forks do, and what the tool does with it
 
 Each row is a small tree under `fixtures/forks/`, written for this table; its folder there says what
 the fork changed, what is expected, and shows the rewrite. `python -m tests.forks.table` writes this
 page from the tool's own answers, and a test fails where the two differ.
 
-An edit is shown as its status and reason; `-` stands for one that has nothing to do.
+An edit is shown as its status and reason; `-` means that there is nothing to do.
 
 | tree | what the fork did | verdict | kernel | warmup | worker |
 |---|---|---|---|---|---|

@@ -5,7 +5,7 @@ is right, and every proof must accept it. `trees` are releases, forks of fixture
 which has a monitor and little else; left out, it is "base" and three releases. What an entry
 changes is the rewritten tree, mostly the text that the rewrite inserted:
 
-- `early` stands behind the warm-up's guard, `body` in place of all that follows the guard, `head`
+- `early` is placed after the warm-up's guard, `body` in place of all that follows the guard, `head`
   in front of the function, `imports` in front of the whole module;
 - `call` stands in place of the worker's call, `import` in place of its import, `at` where a regular
   expression finds a line of the worker, `helper` behind the worker's warm-up method;

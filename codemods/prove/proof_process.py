@@ -29,7 +29,7 @@ AnyJob = TypeVar("AnyJob", bound=Job)
 MakeJob = Callable[[Subject, Options, Path, str], "Job | str"]
 
 
-def in_worker(
+def in_own_process(
     module: str, make_job: MakeJob, *, interpret: bool = False, device: str = "cpu"
 ) -> Callable[[Subject, Options], Proof]:
     """The proof of `module`, a dotted name; on a `device` its row is named for that.

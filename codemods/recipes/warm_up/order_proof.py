@@ -1,7 +1,7 @@
-"""Proof 3: the call of the warm-up reaches it, and comes before the monitor, on every path.
+"""The `order` proof: every path calls the warm-up, and before the monitor is activated.
 
 Over the control flow of the rewritten worker's warm-up method, not by line numbers; `check` asks
-the same of a call that is there already (`call_paths`).
+the same of a call that is there already (`worker_call`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.prove.proof import Options, Proof, failed, passed, skipped
 from codemods.prove.subject import Side, Subject
 from codemods.recipes.warm_up import edit_names
-from codemods.recipes.warm_up.call_paths import Calls, Target, find_calls
 from codemods.recipes.warm_up.method import METHOD, find_method
 from codemods.recipes.warm_up.v2_flag import model_runner
+from codemods.recipes.warm_up.worker_call import Calls, Target, find_calls
 
 NAME = "order"
 
