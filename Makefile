@@ -29,7 +29,7 @@ lint: setup
 test: setup
 	$(PYTEST) -n auto --dist worksteal
 
-# The whole searches, drawn anew each time: an hour.
+# The whole searches, drawn again each time: an hour.
 search: setup
 	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py \
 	    tests/forks/test_fuzz.py \

@@ -2,7 +2,7 @@
 
     python benchmarks/peers.py                          # measure all, then write the three
     python benchmarks/peers.py --only landing,fidelity  # these parts; the others stay as they are
-    python benchmarks/peers.py --page                   # the page and the chart anew from the JSON
+    python benchmarks/peers.py --page                   # write the page and the chart from the JSON
 
 Landing and fidelity run every contender on every release and fork's tree, some minutes on two
 cores. Time needs an idle machine. git, patch, wiggle (Debian) and the packages of

@@ -1,1 +1,1 @@
-"""Rewrites checked-out vLLM trees so that no slot-mapping kernel compiles while serving."""
+"""Rewrites vLLM trees so that Triton kernels are compiled at start-up, before the first request."""

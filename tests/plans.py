@@ -1,4 +1,4 @@
-"""A plan made by hand, of a recipe that stands nowhere else."""
+"""A plan made by hand, of a recipe that is nowhere else."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_json_is_as_the_schema_says(clone: Clone, tree: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_patch_has_the_recipes_words_and_lands(
+def test_a_patch_has_the_recipes_words_and_applies(
     form: str, clone: Clone, tree: Path, applied: tuple[Path, Ran]
 ) -> None:
     ran = clone.run("diff", tree, "--format", form)

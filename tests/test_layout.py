@@ -36,7 +36,7 @@ OF_A_RECIPE = (SHARED, "engine", "prove", "transforms")
 # A module that may import one more, and why.
 IMPORTS_BESIDE = {("output/proofs.py", "codemods.prove.proof"): "it prints a proof's row"}
 
-# Words of a recipe that mean more than it: where they may stand outside, and why.
+# Words of a recipe that mean more than it: where they may be outside, and why.
 WORDS_BESIDE = {
     "engine/checkout.py": ("v1/worker/gpu_model_runner.py",),  # vLLM's package is known by it
     "prove/proof.py": ("max_num_tokens",),  # vLLM's --max-num-batched-tokens
@@ -63,9 +63,9 @@ TESTED_ELSEWHERE = {
     "prove/proof.py": "output/test_proofs.py",
     "transforms/arguments.py": "transforms/test_do_not_specialize.py",
     "transforms/layout.py": "transforms/test_statements.py",
-    "recipes/warm_up/flow.py": "recipes/warm_up/test_order.py",
+    "recipes/warm_up/control_flow.py": "recipes/warm_up/test_order_proof.py",
     **dict.fromkeys(
-        (f"recipes/warm_up/{name}.py" for name in ("call_paths", "following", "tensors", "values")),
+        (f"recipes/warm_up/{name}.py" for name in ("worker_call", "evaluate", "tensors", "values")),
         "recipes/warm_up/test_launches.py",
     ),
     # A proof is tested on trees that are right and on trees that are wrong in one place.
@@ -73,7 +73,7 @@ TESTED_ELSEWHERE = {
         (
             *(f"prove/{name}.py" for name in ("compiled", "modules", "random_states")),
             *(f"prove/{name}.py" for name in ("pretended_gpu", "process_settings")),
-            *(f"prove/{name}.py" for name in ("standins", "worker")),
+            *(f"prove/{name}.py" for name in ("standins", "proof_process")),
         ),
         "recipes/slot_mapping/proofs/test_proofs.py",
     ),
@@ -82,7 +82,7 @@ TESTED_ELSEWHERE = {
         for recipe, names in {
             "slot_mapping": (
                 *("compile", "engines", "job", "keys", "loading", "result", "sides", "snapshot"),
-                *("state", "warming", "workers"),
+                *("state", "warming", "proof_process"),
             ),
             "kv_block_zeroing": ("caches", "compile", "job", "keys", "loading", "result", "state"),
         }.items()
@@ -92,7 +92,10 @@ TESTED_ELSEWHERE = {
     "recipes/slot_mapping/proofs/gpu_compiles.py": "recipes/slot_mapping/proofs/test_proofs.py",
     "recipes/slot_mapping/proofs/gpu_cost.py": "recipes/slot_mapping/proofs/test_proofs.py",
     **dict.fromkeys(
-        (f"recipes/slot_mapping/facts/{name}.py" for name in ("reach", "unlaunched", "world")),
+        (
+            f"recipes/slot_mapping/facts/{name}.py"
+            for name in ("reach", "unlaunched", "simulated_tables")
+        ),
         "recipes/slot_mapping/test_recipe.py",
     ),
     **dict.fromkeys(
@@ -106,16 +109,17 @@ TESTED_ELSEWHERE = {
         "recipes/kv_block_zeroing/test_recipe.py",
     ),
 }
-# Test modules that stand beside the module that they are of, or are of no one module.
+# Test modules beside the tests of a module, or are of no one module.
 MORE_TESTS = (
     "output/test_schema.py",
     "recipes/kv_block_zeroing/test_releases.py",
     "recipes/kv_block_zeroing/test_with_slot_mapping.py",
     "recipes/slot_mapping/proofs/test_planted.py",
     "recipes/slot_mapping/proofs/test_release.py",
+    "recipes/slot_mapping/test_check_of_planted.py",
     "recipes/slot_mapping/test_live_requests.py",
-    "recipes/warm_up/test_order_for_both_runners.py",
-    "recipes/warm_up/test_worker_for_both_runners.py",
+    "recipes/warm_up/test_order_proof_for_both_runners.py",
+    "recipes/warm_up/test_worker_edit_for_both_runners.py",
     "test_contributing.py",
     "test_layout.py",
     "test_readme.py",
@@ -279,7 +283,7 @@ def test_no_exception_outlives_its_cause() -> None:
 
 
 def place_of(name: str) -> str:
-    """Where the tests of a module stand; a package's are named for it."""
+    """Where the tests of a module are; a package's are named for it."""
     path = Path(name)
     stem = path.parent.name if path.stem == "__init__" else path.stem.strip("_")
     return (path.parent / f"test_{stem}.py").as_posix()
@@ -298,7 +302,7 @@ def test_a_module_is_tested_at_its_own_path(module: Module) -> None:
     assert (TESTS / place_of(module.name)).exists()
 
 
-def test_a_test_stands_at_the_path_of_what_it_tests() -> None:
+def test_a_test_is_at_the_path_of_what_it_tests() -> None:
     expected = {place_of(module.name) for module in MODULES} | {*MORE_TESTS}
     found = {path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
     stray = {name for name in found - expected if name.split("/")[0] not in OF_THE_WHOLE}

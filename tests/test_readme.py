@@ -28,6 +28,8 @@ ELSEWHERE = {
     "make test": "it is what runs this",
     "vllm-codemods verify path/to/fork": "it takes long: proofs/test_release.py does it",
 }
+# Paths that look like this project's: of a vLLM tree, or a pattern.
+OF_A_TREE = {"tests/v1/worker/test_gpu_model_runner.py", "codemods/X/y.py", "tests/X/test_y.py"}
 KERNEL = "import triton\n\n\n@triton.jit\ndef my_kernel(num_tokens):\n    pass\n"
 
 
@@ -77,6 +79,15 @@ def test_every_link_leads_to_a_file(page: str) -> None:
     text = re.sub(r"```.*?```", "", text, flags=re.S)
     found = [one for one in re.findall(r"\]\(([^)#]+)", text) if "://" not in one]
     assert [one for one in found if not (ROOT / one).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_file_of_this_project_that_a_page_names_exists(page: str) -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text("utf-8"), flags=re.S)
+    own = "codemods|tests|fixtures|docs|tools|benchmarks"
+    named = set(re.findall(rf"`((?:{own})/[\w/.-]*)`", text)) - OF_A_TREE
+    assert named
+    assert [one for one in sorted(named) if not (ROOT / one).exists()] == []
 
 
 def test_every_verdict_reason_and_proof_is_explained() -> None:

@@ -24,6 +24,13 @@ import suites  # isort: skip  # of benchmarks/gpu, on the path by validation_res
 TIMED = ("dense", "default-backend")
 NOT_RUN = "not run"
 MANY = 2
+# How a live batch was run, by its name in the results.
+LIVE_RUNS = {
+    "called again": "with the warm-up called again",
+    "called again, with the closed pull request's warm-up": "with the closed pull request's "
+    "warm-up called",
+    "undisturbed again": "run a second time with no call",
+}
 SLOTS, ZEROING = "slot-mapping", "kv-block-zeroing"
 HEAD = """\
 # Validation on real GPUs
@@ -35,8 +42,8 @@ files; from its shared objects the code for other GPUs was blanked, to carry the
 """
 READING = """\
 `3 → 0` reads: three specialisations of the kernel were compiled while requests waited as vLLM is
-released, none after the rewrite. **named** says that vLLM's JIT monitor reported the kernel; "still
-named" are the kernels of neither recipe that it reports after the rewrite too.
+released, none after the rewrite. **reported** says that vLLM's JIT monitor reported the kernel.
+"Still reported" are other kernels, of neither recipe, that it reports after the rewrite too.
 """
 
 
@@ -72,7 +79,7 @@ def machines(results: list[Result]) -> Iterator[str]:
 
 
 def change(one: Comparison, recipe: str, after: str) -> str:
-    """Compiles during requests before and after, and whether the monitor named the kernel."""
+    """Compiles during requests before and after, and whether the monitor reported the kernel."""
     sides = (BEFORE, after)
     counts = [
         one.most_compiled(side, recipe, "requests") if side in one.sides else NOT_RUN
@@ -81,9 +88,9 @@ def change(one: Comparison, recipe: str, after: str) -> str:
     text = f"{counts[0]} → {counts[1]}"
     if not one.has_monitor():
         return text
-    said = ["**named**" if one.is_named(side, recipe) else "silent"
-            for side in sides if side in one.sides]  # fmt: skip
-    return f"{text}, {said[0]}" if said[0] == said[-1] else f"{text}, {said[0]} → {said[1]}"
+    words = ["**reported**" if one.is_named(side, recipe) else "not reported"
+             for side in sides if side in one.sides]  # fmt: skip
+    return f"{text}, {words[0]}" if words[0] == words[-1] else f"{text}, {words[0]} → {words[1]}"
 
 
 def spread(values: Spread | None) -> str:
@@ -112,13 +119,14 @@ def first_requests(found: list[Comparison]) -> Iterator[str]:
         return
     yield "## The first request\n"
     yield (
-        f"Median of at least {FEWEST_PAIRS} servers a side, in brackets the lowest and highest. "
+        f"Median of at least {FEWEST_PAIRS} servers before and as many after, in brackets the "
+        "lowest and highest. "
         "Servers start together; the requests that count are sent to one server at a time, in "
         "alternating order, while the others are idle.\n"
     )
     yield from table(
-        ("attention", "vLLM", "compiles and monitor", "ms before", "ms after", "so",
-         "still named"),
+        ("attention", "vLLM", "compiles and monitor", "ms before", "ms after", "difference",
+         "still reported"),
         (
             ("Triton" if one.case == "dense" else "vLLM's default", one.tree,
              change(one, SLOTS, one.after), spread(one.first_request(BEFORE)),
@@ -146,10 +154,11 @@ def zeroing(found: list[Comparison]) -> Iterator[str]:
     yield "## Hybrid models, both recipes\n"
     yield (
         "As released → slot-mapping alone → both recipes: each kernel's compiles at start + during "
-        "requests, and on which sides the monitor named it. These servers were not timed.\n"
+        "requests, and for which of the three the monitor reported it. These servers were not "
+        "timed.\n"
     )
     yield from table(
-        ("case", "vLLM", "slot-mapping's kernel", "kv-block-zeroing's kernel", "still named"),
+        ("case", "vLLM", "slot-mapping's kernel", "kv-block-zeroing's kernel", "still reported"),
         (
             (one.case, one.tree, steps(one, SLOTS), steps(one, ZEROING),
              still_named(one))
@@ -170,7 +179,7 @@ def steps(one: Comparison, recipe: str) -> str:
         for side in SIDES
     )  # fmt: skip
     named = [side for side in one.sides if one.is_named(side, recipe)]
-    return counts + (f", named: {', '.join(named)}" if named else "")
+    return counts + (f", reported: {', '.join(named)}" if named else "")
 
 
 def every_case(found: list[Comparison]) -> Iterator[str]:
@@ -238,8 +247,8 @@ def own_tests(results: list[Result]) -> Iterator[tuple[str, str, str]]:
         added = [name for name in after["tests"] if name not in before["tests"]]
         passed = sum(verdict == "passed" for verdict in after["tests"].values())
         text = f"{passed} pass, {len(added)} of them added; {failing(before)} fail before"
-        told = f"no longer pass: {', '.join(broken)}" if broken else "all others as before"
-        yield "vLLM's own tests", tree, f"{text}; {told}"
+        others = f"no longer pass: {', '.join(broken)}" if broken else "all others as before"
+        yield "vLLM's own tests", tree, f"{text}; {others}"
 
 
 def failing(result: Result) -> int:
@@ -250,7 +259,7 @@ def live_batches(results: list[Result]) -> Iterator[tuple[str, str, str]]:
     for result in results:
         if result.get("kind") == "live" and "error" not in result:
             text = "; ".join(
-                f"{how}: {run['differing']} of {run['requests']} differ"
+                f"{LIVE_RUNS.get(how, how)}: {run['differing']} of {run['requests']} answers differ"
                 for how, run in result["runs"].items()
             )
             yield f"live batch, {result['model']}, {result['side']}", result["tree"], text
@@ -267,19 +276,19 @@ def proofs(results: list[Result]) -> Iterator[tuple[str, str, str]]:
 
 
 def faults(found: list[Comparison]) -> Iterator[str]:
-    told = [f"- {one.tree}, {one.case}: {text}" for one in found for text in one.faults()]
-    if told:
-        yield "## Answers that are not as they should be\n"
-        yield "\n".join(told) + "\n"
+    lines = [f"- {one.tree}, {one.case}: {text}" for one in found for text in one.faults()]
+    if lines:
+        yield "## Answers that differ\n"
+        yield "\n".join(lines) + "\n"
     else:
-        yield "Every request was answered, and answers are equal token by token on all sides.\n"
+        yield "Every request was answered, and answers before and after are equal token by token.\n"
 
 
 def failures(results: list[Result]) -> Iterator[str]:
     rows = [(r["name"], r["error"]) for r in results if "error" in r]
     if rows:
         yield "## What failed\n"
-        yield "By release, case, side and run; `before` is vLLM as released.\n"
+        yield "By release, case, rewrite and run; `before` is vLLM as released.\n"
         yield from table(("what", "its last line"), rows)
 
 
@@ -291,12 +300,12 @@ def gaps(results: list[Result]) -> Iterator[str]:
     if found:
         yield "## Not run\n"
         yield (
-            "Planned and without a result on these sides: the machine's time was up before they "
-            "were begun or while their servers started, or it had too few GPUs. No claim is made "
-            "of them.\n"
+            "Planned, and without a result: the time on the machine ended before they were begun "
+            "or while their servers started, or the machine had too few GPUs. No claim is made of "
+            "them.\n"
         )
         yield from table(
-            ("what", "side", "vLLM"),
+            ("what", "rewrite", "vLLM"),
             ((what, ", ".join(sides), ", ".join(trees)) for (what, sides), trees in found.items()),
         )
 

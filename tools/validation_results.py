@@ -38,10 +38,10 @@ def added(paths: Iterable[Path]) -> list[Result]:
     found: list[Result] = []
     for path in sorted(paths, key=lambda path: path.suffix == ".json"):
         if path.suffix == ".json":
-            told = json.loads(path.read_text())
-            tree = told["tree"]["version"]
+            report = json.loads(path.read_text())
+            tree = report["tree"]["version"]
             found.append({"kind": "verify", "name": f"{tree}/verify", "tree": tree,
-                          "verify": told, "about": found[0]["about"]})  # fmt: skip
+                          "verify": report, "about": found[0]["about"]})  # fmt: skip
         else:
             found += map(json.loads, path.read_text().splitlines())
     return found
@@ -78,17 +78,17 @@ def shortened(result: Result) -> Result:
     Of a failure its last line, not the log, which names the machine's folders; of an embedding its
     hash; of the tool's proofs their verdicts, without times taken while servers were starting.
     """
-    told = dict(result)
-    if "error" in told:
-        lines = [line for line in str(told["error"]).strip().splitlines() if line.strip()]
-        told["error"] = lines[-1][-KEPT_LOG:] if lines else "no message"
-    if "requests" in told:
-        told["requests"] = [hashed(request) for request in told["requests"]]
-    if "verify" in told:
-        rows = told["verify"]["proofs"]
+    report = dict(result)
+    if "error" in report:
+        lines = [line for line in str(report["error"]).strip().splitlines() if line.strip()]
+        report["error"] = lines[-1][-KEPT_LOG:] if lines else "no message"
+    if "requests" in report:
+        report["requests"] = [hashed(request) for request in report["requests"]]
+    if "verify" in report:
+        rows = report["verify"]["proofs"]
         kept = [{key: row[key] for key in ("recipe", "proof", "status")} for row in rows]
-        told["verify"] = {"proofs": kept}
-    return told
+        report["verify"] = {"proofs": kept}
+    return report
 
 
 def hashed(request: Result) -> Result:

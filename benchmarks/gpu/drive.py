@@ -76,9 +76,9 @@ class Root:
         site = self.path / "site"
         if not (folder / "served.json").exists():
             return None
-        told = json.loads((folder / "served.json").read_text())
+        about = json.loads((folder / "served.json").read_text())
         beside = site if site.exists() else None
-        return Served(label, side, folder, told["package"], beside, told["sha256"])
+        return Served(label, side, folder, about["package"], beside, about["sha256"])
 
     def missing(self) -> list[str]:
         """Sides that prepare.py could not make of a tree that is there."""

@@ -1,4 +1,4 @@
-"""Three trees shaped like forks, made of a release's tree: its own files, and changes of ours.
+"""Three trees shaped like forks: a release's own files, with changes made by this project.
 
 fork-several-launches   a call's size decides which of three kernels the next one launches
 fork-renamed            the package has another name

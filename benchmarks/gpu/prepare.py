@@ -47,10 +47,10 @@ def make_side(root: Path, tree: Path, side: str) -> str:
         (target / SERVED).unlink(missing_ok=True)
         trees.rewrite(target, side, root / "site")
     package = package_of(target)
-    told = {"package": package, "sha256": trees.digest(target / package)}
-    (target / SERVED).write_text(json.dumps(told))
+    about = {"package": package, "sha256": trees.digest(target / package)}
+    (target / SERVED).write_text(json.dumps(about))
     compile_all(target / package)
-    return f"{target.parent.name}/{target.name}: {told['sha256'][:12]}"
+    return f"{target.parent.name}/{target.name}: {about['sha256'][:12]}"
 
 
 def compile_all(folder: Path) -> None:

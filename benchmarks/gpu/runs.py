@@ -36,7 +36,7 @@ class Job:
         return f"{self.tree.label}/{self.case.name}/{self.tree.side}/{self.run}"
 
     @property
-    def told(self) -> Result:
+    def facts(self) -> Result:
         return {
             "kind": "serve",
             "name": self.name,
@@ -103,8 +103,8 @@ def run_wave(
             more = list(pool.map(lambda s: s.ask_more() if s.start_s is not None else [], servers))
         for job, server, rest in zip(jobs, servers, more, strict=True):
             at, requests = first.get(job.name, (None, []))
-            told = server.result(requests + rest, at)
-            done(job.told | told | {"timed": True, "together": len(jobs)})
+            facts = server.result(requests + rest, at)
+            done(job.facts | facts | {"timed": True, "together": len(jobs)})
     finally:
         with ThreadPoolExecutor(len(servers)) as pool:
             list(pool.map(Server.stop, servers))
@@ -125,7 +125,7 @@ def run_one(job: Job, machine: Machine, number: int, limit_s: float) -> Result:
         if server.wait(limit_s):
             at = time.time()
             requests = server.ask_first() + server.ask_more()
-        return job.told | server.result(requests, at) | {"timed": False}
+        return job.facts | server.result(requests, at) | {"timed": False}
     finally:
         server.stop()
 

@@ -243,8 +243,8 @@ class Server:
         lines = path.read_text().splitlines() if path.exists() else []
         found = []
         for line in lines:
-            told = json.loads(line)
-            found.append(Compile(told["time"], told["process"], told["module"], told["kernel"]))
+            facts = json.loads(line)
+            found.append(Compile(facts["time"], facts["process"], facts["module"], facts["kernel"]))
         return found
 
     def monitor(self) -> list[dict[str, Any]]:
@@ -261,7 +261,7 @@ class Server:
         text = self.log.read_text(errors="replace")
         until = first_at if first_at is not None else time.time()
         found = self.compiles()
-        told = {
+        facts = {
             "start_s": round(self.start_s, 1) if self.start_s is not None else None,
             "tree_sha256": self.tree.sha256,
             "compiles": {
@@ -278,8 +278,8 @@ class Server:
             "arguments": list(self.case.arguments),
         }
         if self.start_s is None:
-            told["error"] = f"{self.why_not_up()}:\n{text[-3000:]}"
-        return told
+            facts["error"] = f"{self.why_not_up()}:\n{text[-3000:]}"
+        return facts
 
     def why_not_up(self) -> str:
         code = self.process.poll()

@@ -4,7 +4,7 @@
 
 PIECES holds SET.tar.zst.NN and the zstandard wheel. ROOT gets site/ (bytecode too) and trees/.
 A set that is unpacked leaves ROOT/SET.done and is not unpacked again; one that a process of this
-script is unpacking is waited for, and unpacked anew where that process was ended.
+script is unpacking is waited for, and unpacked again where that process was ended.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def main() -> int:
     root.mkdir(parents=True, exist_ok=True)
     unpacker(pieces, root)
     with ThreadPoolExecutor(len(names)) as pool:
-        told = list(pool.map(lambda name: unpack(pieces, root, name), names))
-    print("\n".join(told), flush=True)
-    return 1 if any("FAILED" in line for line in told) else 0
+        lines = list(pool.map(lambda name: unpack(pieces, root, name), names))
+    print("\n".join(lines), flush=True)
+    return 1 if any("FAILED" in line for line in lines) else 0
 
 
 if __name__ == "__main__":

@@ -65,15 +65,15 @@ def require_machine(gpus: int) -> None:
 
 def make_copies(tree: Path, into: Path) -> Copies:
     """Copy the tree once for each side that its verdicts call for, and rewrite the copies."""
-    told = trees.verdicts(tree)
-    package = tree / told["tree"]["package"]
-    verdicts = {r["recipe"]: r["verdict"] for r in told.get("recipes", [])}
-    verdicts = verdicts or {"slot-mapping": told["verdict"]}
-    why = "; ".join(r.get("why") or "" for r in told.get("recipes", []))
-    if told["verdict"] == "refused":
+    report = trees.verdicts(tree)
+    package = tree / report["tree"]["package"]
+    verdicts = {r["recipe"]: r["verdict"] for r in report.get("recipes", [])}
+    verdicts = verdicts or {"slot-mapping": report["verdict"]}
+    why = "; ".join(r.get("why") or "" for r in report.get("recipes", []))
+    if report["verdict"] == "refused":
         raise Missing(f"the tool refuses this tree: {why or 'see check'}")
-    version = told["tree"]["version"] or "0.0.0"
-    wanted = [s for s in SIDES if s == BEFORE or told["verdict"] == "fixable"]
+    version = report["tree"]["version"] or "0.0.0"
+    wanted = [s for s in SIDES if s == BEFORE or report["verdict"] == "fixable"]
     made = {}
     for side in wanted:
         folder = into / side

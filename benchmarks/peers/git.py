@@ -33,7 +33,7 @@ def committed(folder: Path) -> Path:
 
 
 def commit_all(folder: Path, message: str) -> str:
-    """Commit the folder as it stands; the commit's name."""
+    """Commit the folder as it is; the commit's name."""
     git(folder, "add", "-A", "-f")
     git(folder, "commit", "-q", "--allow-empty", "-m", message)
     return git(folder, "rev-parse", "HEAD").decode().strip()

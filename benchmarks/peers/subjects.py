@@ -12,7 +12,7 @@ from . import project
 from .git import committed, git
 
 PATCHED_RELEASE = "0.21.0"
-# The tree that stands for that release among the forks' trees, whose text is not vLLM's.
+# The tree that is shaped like that release among the forks' trees, whose text is not vLLM's.
 PATCHED_FORK = "00-monitor-in-triton-utils"
 FILES = ("v1/worker/block_table.py", "v1/worker/gpu/warmup.py", "v1/worker/gpu_worker.py")
 
@@ -21,7 +21,7 @@ FILES = ("v1/worker/block_table.py", "v1/worker/gpu/warmup.py", "v1/worker/gpu_w
 class Subject:
     """A tree in a repository of its own; `package` is its package's path (POSIX) in it.
 
-    `in_need`: the tree lacks the fix. `is_release`: it is a release, or stands for one.
+    `in_need`: the tree lacks the fix. `is_release`: it is a release, or is shaped like one.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Patch:
 
 
 def patches(subjects: Sequence[Subject]) -> dict[str, Patch]:
-    """A patch for each release, or tree that stands for one, that needs the fix."""
+    """A patch for each release, or tree shaped like one, that needs the fix."""
     return {s.name: Patch.made(s) for s in subjects if s.in_need and s.is_release}
 
 

@@ -56,7 +56,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Cost:
-    """One run: seconds on the clock, and seconds of processor."""
+    """One run: seconds elapsed, and seconds of processor."""
 
     wall: float
     cpu: float
@@ -163,13 +163,13 @@ def ref_commands(
         f"git archive $ref | tar -x -C {out}; {check} {out} || test $? = 1 || exit 9; done"
     )
     index = f"GIT_INDEX_FILE={work / 'index'}"
-    landed = (
+    check_applies = (
         f"for ref in {' '.join(refs)}; do {index} git read-tree $ref && "
         f"{index} git apply --cached --check {patch} || exit 9; done"
     )
     found = [
         Timed("git archive, then vllm-codemods check", ["sh", "-c", checked_out], repository),
-        Timed("git read-tree, then git apply --check", ["sh", "-c", landed], repository),
+        Timed("git read-tree, then git apply --check", ["sh", "-c", check_applies], repository),
     ]
     if project.has_ref():
         flags = [word for ref in refs for word in ("--ref", ref)]
@@ -189,7 +189,7 @@ def measured(timed: Sequence[Timed], rounds: int) -> list[dict[str, Any]]:
 
 
 def summary(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Medians, and the quickest and slowest run on the clock, in milliseconds."""
+    """Medians, and the quickest and slowest elapsed time, in milliseconds."""
     wall = [1000 * cost.wall for cost in costs]
     return {
         "runs": len(costs),

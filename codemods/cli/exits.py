@@ -62,5 +62,6 @@ def raise_if_dirty(root: Path, changes: Iterable[FileChange]) -> None:
     if dirty:
         raise Stop(
             REFUSED,
-            f"uncommitted changes in {', '.join(dirty)}: commit or stash them, or --allow-dirty",
+            f"uncommitted changes in {', '.join(dirty)}: commit or stash them, or pass "
+            "--allow-dirty",
         )

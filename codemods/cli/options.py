@@ -33,7 +33,7 @@ def parser(run: Mapping[str, Verb], argv: Sequence[str]) -> argparse.ArgumentPar
         prog=NAME,
         description="Make warm-up fixes in a vLLM tree, and prove them.",
         epilog="Exit codes: 0 done or nothing to do, 1 would change or a proof fails, "
-        "2 usage, 3 refused, 4 a write failed and was undone.",
+        "2 usage, 3 refused, 4 a write failed and was undone, 130 interrupted (Ctrl-C).",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(metavar="VERB", required=True, prog=top.prog)
@@ -50,12 +50,18 @@ def parser(run: Mapping[str, Verb], argv: Sequence[str]) -> argparse.ArgumentPar
 
 def _add_common(one: argparse.ArgumentParser) -> None:
     one.add_argument(
-        "tree", nargs="?", type=_named, metavar="TREE", help="a folder that holds vLLM (.)"
+        "tree", nargs="?", type=_named, metavar="TREE", help="a folder that holds vLLM (default: .)"
     )
     one.add_argument(
-        "--release", metavar="X.Y.Z", help="that release's own sources, in place of TREE"
+        "--release",
+        metavar="X.Y.Z",
+        help="read this release's own sources, from PyPI, in place of TREE",
     )
-    one.add_argument("--package", metavar="PATH", help="which package, where TREE holds several")
+    one.add_argument(
+        "--package",
+        metavar="PATH",
+        help="the package to use, where TREE holds several, such as python/vllm",
+    )
     one.add_argument("--json", action="store_true", help="print JSON (schema 2)")
     one.add_argument(
         "--recipe",
@@ -64,26 +70,31 @@ def _add_common(one: argparse.ArgumentParser) -> None:
         choices=(*registry.names(), "all"),
         metavar="NAME",
         help=f"run this recipe (repeatable): {', '.join(registry.names())}, or all; "
-        f"without it {registry.DEFAULT}",
+        f"default: {registry.DEFAULT}",
     )
-    for option, text in (("--only", "make this edit alone"), ("--skip", "leave this edit out")):
+    for option, text in (("--only", "make only this edit"), ("--skip", "do not make this edit")):
         one.add_argument(
             option, action="append", default=[], metavar="EDIT", help=f"{text} (repeatable)"
         )
     one.add_argument(
         "--replace",
         action="store_true",
-        help="put the recipe's warm-up in the place of a known other form of it",
+        help="replace a known other form of the recipe's warm-up with the recipe's own",
     )
 
 
 def _add_check_options(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--format", choices=("table", "markdown"), default="table")
+    one.add_argument(
+        "--format",
+        choices=("table", "markdown"),
+        default="table",
+        help="how to print it; markdown is for a CI summary (default: table)",
+    )
     _add_require(one)
     _add_ref(
         one,
-        "read this commit of the git repository TREE, a row for each (repeatable); a "
-        "pattern such as 'release/*' stands for every branch and tag that it matches",
+        "read this commit of the git repository TREE; with several, print a row for each "
+        "(repeatable); a pattern such as 'release/*' means every branch and tag that it matches",
     )
 
 
@@ -94,16 +105,20 @@ def _add_diff_options(one: argparse.ArgumentParser) -> None:
 
 
 def _add_apply_options(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--dry-run", action="store_true", help="the same as diff")
     one.add_argument(
-        "--allow-dirty", action="store_true", help="also files with uncommitted changes"
+        "--dry-run", action="store_true", help="write nothing; print the patch, as diff does"
+    )
+    one.add_argument(
+        "--allow-dirty",
+        action="store_true",
+        help="also write files that have uncommitted changes",
     )
     one.add_argument(
         "--update-record",
         action="store_true",
-        help="bring an installed package's RECORD up to date",
+        help="update the hashes in an installed package's RECORD",
     )
-    _add_patch_options(one)
+    _add_patch_options(one, only_with="--dry-run")
     _add_require(one)
 
 
@@ -113,14 +128,18 @@ def _add_verify_options(one: argparse.ArgumentParser) -> None:
         action="append",
         type=_target,
         metavar="ARCH",
-        help="compile for it, such as cuda:90 or hip:gfx942",
+        help="compile the kernels for this GPU, such as cuda:90 or hip:gfx942 (repeatable)",
     )
-    one.add_argument("--gpu", action="store_true", help="add the proofs that need a GPU")
+    one.add_argument("--gpu", action="store_true", help="run the proofs that need a GPU too")
     one.add_argument("--mypy", action="store_true", help="type-check the changed files too")
-    one.add_argument("--strict", action="store_true", help="a skipped proof fails")
+    one.add_argument("--strict", action="store_true", help="exit 1 when a proof is skipped")
     one.add_argument("--verbose", action="store_true", help="print each proof's figures too")
     one.add_argument(
-        "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="for each proof"
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="SECONDS",
+        help="time limit of each proof (default: 300)",
     )
     _add_ref(one, "read this commit of the git repository TREE")
 
@@ -168,17 +187,33 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _add_patch_options(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--format", choices=("unified", "git", "dep3"), default="unified")
-    one.add_argument(
+def _add_patch_options(one: argparse.ArgumentParser, only_with: str = "") -> None:
+    """Options on the patch; `only_with` names an option without which they are refused."""
+    group = one.add_argument_group(
+        f"the patch (only with {only_with})" if only_with else "the patch"
+    )
+    group.add_argument(
+        "--format",
+        choices=("unified", "git", "dep3"),
+        default="unified",
+        help="unified: a plain diff; git: a mail for git am; dep3: the same with Debian's DEP-3 "
+        "fields (default: unified)",
+    )
+    group.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         help="write the patch to FILE, or a file for each recipe to DIR/",
     )
-    one.add_argument("--author", metavar="'NAME <MAIL>'", help="of the mailbox (git, dep3)")
-    one.add_argument("--date", metavar="DATE", help="of the mailbox; SOURCE_DATE_EPOCH is obeyed")
-    one.add_argument("--subject", metavar="TEXT", help="of the mailbox")
+    group.add_argument(
+        "--author", metavar="'NAME <MAIL>'", help="author in the mail's header (git, dep3)"
+    )
+    group.add_argument(
+        "--date",
+        metavar="DATE",
+        help="date in the mail's header (git, dep3; default: SOURCE_DATE_EPOCH, else now)",
+    )
+    group.add_argument("--subject", metavar="TEXT", help="subject in the mail's header (git, dep3)")
 
 
 def _add_ref(one: argparse.ArgumentParser, text: str) -> None:
@@ -190,5 +225,5 @@ def _add_require(one: argparse.ArgumentParser) -> None:
         "--require",
         metavar="VERDICT",
         choices=[verdict.value for verdict in Verdict],
-        help="exit 1 when the tree's verdict is another, such as fixable",
+        help="exit 1 unless the verdict is VERDICT, for example fixable",
     )

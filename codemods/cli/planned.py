@@ -71,8 +71,8 @@ def planned(options: argparse.Namespace) -> Planned:
     except NoPackage as error:
         from codemods.engine.elsewhere import kernels_elsewhere
 
-        told = kernels_elsewhere(root, asked.recipes)
-        raise UsageError(f"{error}; {told}" if told else str(error)) from None
+        elsewhere = kernels_elsewhere(root, asked.recipes)
+        raise UsageError(f"{error}; {elsewhere}" if elsewhere else str(error)) from None
     except AmbiguousPackage as error:
         return asked.refuse(Tree(root, "."), Reason.AMBIGUOUS, str(error))
     return asked.decide(checkout)

@@ -1,4 +1,4 @@
-"""`--require VERDICT`: a build step that fails once the tree needs it no longer."""
+"""`--require VERDICT`: makes a build step fail when the tree no longer needs it."""
 
 from __future__ import annotations
 

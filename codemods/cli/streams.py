@@ -1,4 +1,4 @@
-"""What the command prints, whoever reads it, and what comes of a reader that has gone."""
+"""What the command prints, and what happens when the reader of a pipe has closed it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _occupy_standard_descriptors() -> None:
 
 
 def write(text: str, *, now: bool = False) -> None:
-    """Print for whoever still reads: the exit code must not hang on it.
+    """Print where a reader is left: the exit code must not depend on it.
 
     `now` says that a reader waits for it. Raises OSError where it cannot be delivered.
     """

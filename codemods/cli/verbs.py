@@ -121,7 +121,7 @@ def apply(options: argparse.Namespace) -> int:
     if options.release:
         raise UsageError("apply rewrites a tree of yours: name it in place of --release")
     if options.output or options.author or options.date or options.subject:
-        raise UsageError("apply writes no patch: -o and the mailbox's options need --dry-run")
+        raise UsageError("apply writes no patch: -o, --author, --date and --subject need --dry-run")
     from codemods.write import WriteFailed, remove_leftovers, write
 
     plan = planned(options).plan
@@ -147,7 +147,7 @@ def apply(options: argparse.Namespace) -> int:
         streams.write("", now=True)
     except WriteFailed as error:
         raise Stop(WRITE_FAILED, str(error)) from None
-    except KeyboardInterrupt:  # the write has come to a good end by then
+    except KeyboardInterrupt:  # the write is complete or undone by then
         raise Stop(INTERRUPTED, f"interrupted; {_written(plan.tree.root, changes)}") from None
     except OSError as error:
         streams.drop_stdout()
@@ -240,7 +240,7 @@ def _patches(plan: Plan, options: argparse.Namespace) -> tuple[tuple[str, bytes]
 
         mail = mail_for(plan, author=options.author, date=options.date, subject=options.subject)
         return patch.mails(plan, mail, dep3=options.format == "dep3")
-    except patch.DoesNotLand as error:
+    except patch.DoesNotApply as error:
         raise Stop(REFUSED, str(error)) from None
 
 

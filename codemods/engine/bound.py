@@ -1,8 +1,8 @@
 """What a name of a module is bound to once the module has been imported, or why it is not.
 
-`resolve` lists all that a name may stand for; this says what it does stand for when the code runs.
-A binding for type checkers alone, one that an exception passes over, and one that a later statement
-takes the place of do not count. Nothing is executed.
+`resolve` lists every definition that a name may have; this finds the one that it has when the code
+runs. A binding does not count when only type checkers see it, when an exception skips it, or when a
+later statement replaces it. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Unbound:
 
 
 def bound(sources: Sources, file: SourceFile, path: str) -> Bound | Unbound:
-    """What a dotted name of the module stands for at run time."""
+    """What a dotted name of the module means at run time."""
     return _Search(sources, set()).named(file, path)
 
 
 def bound_by_import(
     sources: Sources, file: SourceFile, name: Imported, rest: str, line: int | None = None
 ) -> Bound | Unbound:
-    """What `local.REST` stands for, where `local` is what an import in `file` binds."""
+    """What `local.REST` means, where `local` is what an import in `file` binds."""
     return _Search(sources, set()).imported(file, name, rest, line)
 
 

@@ -185,7 +185,7 @@ class Checkout:
 
 
 def _packages(files: Files, root: Path) -> list[str]:
-    """Where packages stand: the root, else its own folders, else anywhere below it."""
+    """Where packages are: the root, else its own folders, else anywhere below it."""
     if _qualifies(files, "."):
         return ["."]
     near = [name for name in files.folders(".") if _qualifies(files, name)]

@@ -55,7 +55,7 @@ class Lineage:
 
 
 def lineage(sources: Sources, file: SourceFile, name: str) -> Lineage | None:
-    """The class that `name` stands for in a module, with its bases; None where there is none."""
+    """The class that `name` means in a module, with its bases; None where there is none."""
     own = find(sources, file, name)
     if own is None:
         return None

@@ -128,7 +128,7 @@ class CommitFiles:
         if found is None:
             return "a link that leads nowhere" if self._at(name) is not None else None
         if found.entry.is_folder:
-            return "a folder stands where a file should be"
+            return "there is a folder where a file should be"
         return found.entry if found.entry.is_file else "not a regular file"
 
     def _mode(self, name: str) -> str:
@@ -165,7 +165,7 @@ class CommitFiles:
         return self.repository_name if real in (None, ".") else posixpath.basename(str(real))
 
     def _at(self, name: str) -> Entry | None:
-        """What stands at a name; links are followed on the way to it, not at its end."""
+        """What is at a name; links are followed on the way to it, not at its end."""
         parent, _, last = posixpath.normpath(name).rpartition("/")
         if last in (".", ".."):
             return Entry("40000", self.root) if last == "." else None

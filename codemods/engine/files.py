@@ -1,7 +1,7 @@
 """Reads bytes that come from outside, within limits: from a tree on the disk, and single files.
 
-Nobody else opens a file that a tree or a download brings. A reader meets links, FIFOs, devices,
-files without end and folders without end; each is one line, and none holds the tool up.
+No other module opens a file of a tree or a download. A link out of the tree, a FIFO, a device, a
+file or folder over the limits is an error of one line; none of them can block the tool.
 """
 
 from __future__ import annotations
@@ -68,10 +68,14 @@ class Disk:
         self.root = root
         self._left = MAX_TOTAL
 
+    @cached_property
+    def _real_root(self) -> Path:
+        return self.root.resolve()
+
     def read(self, name: str) -> bytes | None:
         path = self.root / name
         try:
-            if not path.resolve(strict=True).is_relative_to(self.root.resolve()):
+            if not path.resolve(strict=True).is_relative_to(self._real_root):
                 raise UnreadableFile(name, "a link that leads out of the tree")
             data = read_file(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -121,7 +125,7 @@ class Disk:
         return sorted(found)
 
     def real_folder(self, name: str) -> str | None:
-        root = self.root.resolve()
+        root = self._real_root
         try:
             real = (root / name).resolve()
         except (OSError, RuntimeError, ValueError):
@@ -129,7 +133,7 @@ class Disk:
         return real.relative_to(root).as_posix() if real.is_relative_to(root) else None
 
     def folder_name(self, name: str) -> str:
-        return (self.root.resolve() / name).resolve().name
+        return (self._real_root / name).resolve().name
 
     def left_out(self, name: str) -> bool:
         from codemods.engine.repository import may_leave_out
@@ -147,7 +151,7 @@ class Disk:
 def read_file(path: Path, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a regular file, at most `limit`.
 
-    Raises OSError whose `strerror` says what stands there in its place, or that it is too large.
+    Raises OSError whose `strerror` says what is there in its place, or that it is too large.
     """
     data = read_start(path, limit + 1)  # a file may say that it is small, and be endless
     if len(data) > limit:
@@ -162,7 +166,7 @@ def read_start(path: Path, count: int) -> bytes:
     try:
         status = os.fstat(opened)
         if stat.S_ISDIR(status.st_mode):
-            raise _unfit(path, "a folder stands where a file should be")
+            raise _unfit(path, "there is a folder where a file should be")
         if not stat.S_ISREG(status.st_mode):
             raise _unfit(path, "not a regular file")
         with os.fdopen(opened, "rb", closefd=False) as file:

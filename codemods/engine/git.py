@@ -1,10 +1,10 @@
-"""Runs git, in the one way that is safe on a repository that means harm.
+"""Runs git, in the one way that is safe on a hostile repository.
 
-git never sees the repository's own configuration. It runs in an empty folder of ours whose
-configuration we write; the repository lends it only data: objects, refs, the index, attributes. So
-nothing that the configuration could name is run, whatever git's version: no pager, alias, filter,
-textconv, fsmonitor, hook, external diff, credential helper or ssh command, no fetch of a missing
-object, no included file. The user's own configuration is left out too.
+git never sees the repository's own configuration. It runs in an empty folder made for it, with a
+configuration that this module writes. Of the repository it reads only data: objects, refs, the
+index, attributes. So nothing that the configuration could name is run, whatever git's version: no
+pager, alias, filter, textconv, fsmonitor, hook, external diff, credential helper or ssh command, no
+fetch of a missing object, no included file. The user's own configuration is left out too.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Git:
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",  # what is read is what the commit's id stands for
+            "GIT_NO_REPLACE_OBJECTS": "1",  # what is read is the commit's own object
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_OPTIONAL_LOCKS": "0",  # a look must not rewrite the index
             "GIT_LITERAL_PATHSPECS": "1",
@@ -123,7 +123,7 @@ def opened(repository: Repository) -> Iterator[Git]:
 
 
 def _fill(folder: Path, repository: Repository) -> None:
-    """Make `folder` a git folder that has the repository's data and a configuration of ours."""
+    """Make `folder` a git folder that has the repository's data and our configuration."""
     (folder / "work").mkdir()
     for name in ("refs", "packed-refs", "reftable", "info"):
         os.symlink(repository.common / name, folder / name)

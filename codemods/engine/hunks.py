@@ -100,7 +100,7 @@ def only_adds(before: bytes, after: bytes) -> bool:
 
 
 def moved_line(line: int, before: bytes, after: bytes) -> int:
-    """Where a line of `before`, counted from 1, stands in `after`; near it, where it is gone."""
+    """Where a line of `before`, counted from 1, is in `after`; near it, where it is gone."""
     shift = 0
     for hunk in hunks(before, after):
         at = hunk.before_start

@@ -27,7 +27,7 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """What a name in a git tree stands for; `mode` is octal, as git writes it."""
+    """What a name in a git tree means; `mode` is octal, as git writes it."""
 
     mode: str
     id: str

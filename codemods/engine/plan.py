@@ -48,7 +48,7 @@ class Reason(str, Enum):
 
 
 class Verdict(str, Enum):
-    """What a recipe's edits, or all recipes', come to for the tree."""
+    """The result for the tree, of one recipe's edits or of all recipes'."""
 
     FIXABLE = "fixable"
     FIXED = "fixed"

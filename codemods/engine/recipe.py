@@ -1,8 +1,8 @@
 """What a recipe is, and the record of what it decides.
 
 A recipe is a folder of `codemods/recipes` whose `recipe.py` has a `RECIPE`. Its `decide` is given a
-`Run`: it reads sources from it, makes each edit inside `with run.edit(NAME)`, and says in one
-sentence why the tree needs the recipe or does not. A `Refusal` raised inside becomes that edit's
+`Run`: it reads sources from it, makes each edit inside `with run.edit(NAME)`, and says in `run.why`
+why the tree needs the recipe or does not. A `Refusal` raised inside becomes that edit's
 outcome; raised outside, it refuses every edit of the recipe.
 """
 
@@ -22,7 +22,7 @@ class Recipe:
     """One fix.
 
     `edits` are its edits' names in the order they are reported, `writes` the same in the order in
-    which their files are written: every prefix of it must be a tree that imports and serves.
+    which their files are written: after each file the tree must import and serve.
     `means` says which reasons decide the verdict where nothing is to be done. `reads` are regular
     expressions for the files of a release that `decide` and the proofs read, relative to the
     package; `reads_tests` for those beside it in the source archive, relative to its root.

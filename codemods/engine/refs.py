@@ -31,7 +31,7 @@ def is_pattern(ref: str) -> bool:
 def resolved(git: Git, objects: Objects, wanted: Iterable[str]) -> tuple[Ref, ...]:
     """The refs that are named, in the order of the options, each once.
 
-    A pattern such as `release/*` stands for every branch, tag and remote branch whose name it
+    A pattern such as `release/*` means every branch, tag and remote branch whose name it
     matches, sorted; its `*` matches slashes too. Raises UsageError for a name that leads to no
     commit and a pattern that matches nothing.
     """

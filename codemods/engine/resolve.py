@@ -1,4 +1,4 @@
-"""What a dotted name of a module stands for: a function, a class or a value, and who defines it.
+"""What a dotted name of a module means: a function, a class or a value, and who defines it.
 
 Followed through the package's own imports, re-exports, star imports and plain aliases; nothing is
 executed. Everybody who asks what a name means asks here.
@@ -25,7 +25,7 @@ class Definition:
 
 
 def definitions(sources: Sources, file: SourceFile, path: str) -> tuple[Definition, ...]:
-    """Every definition that a dotted name of the module may stand for; none where it has none.
+    """Every definition that a dotted name of the module may mean; none where it has none.
 
     Behind `if` and `try` too, since nothing says which arm runs. A name that an assignment gives
     another name to is followed; any other value is its own definition.

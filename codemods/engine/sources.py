@@ -33,7 +33,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Edited:
-    """What an edit came to: its outcome and, where it changes a file, the new module.
+    """The result of an edit: its outcome and, where it changes a file, the new module.
 
     `marker` is text whose line the outcome points at; where it is empty, the first changed line.
     """
@@ -162,7 +162,7 @@ class Sources:
         return None
 
     def _is_below(self, packages: list[str]) -> bool:
-        """Whether the package stands in folders of these names: it may be part of a bigger one."""
+        """Whether the package is in folders of these names: it may be part of a bigger one."""
         if not packages:
             return True
         folder = (self.checkout.root.resolve() / self.checkout.package).parent

@@ -17,12 +17,12 @@ from codemods.engine.index import Indexed, entries
 from codemods.engine.objects import Entry, MissingObject, Objects, TooLarge, reading
 from codemods.engine.repository import BrokenRepository, Repository
 
-# Attributes for which git keeps other bytes than stand on the disk.
+# Attributes for which git keeps other bytes than are on the disk.
 _CONVERTING = ("filter", "ident", "working-tree-encoding")
 
 
 class GitUnsure(Exception):
-    """Git stands over the files but it cannot be known what it keeps: one clear line."""
+    """The files are in a git work tree, and what git keeps of them is unknown: one clear line."""
 
 
 def dirty_files(root: Path, paths: Iterable[str]) -> list[str]:
@@ -34,7 +34,7 @@ def dirty_files(root: Path, paths: Iterable[str]) -> list[str]:
     environment inside a repository) or that git ignores does not, nor do line ends that git
     converts. Empty outside a repository and without git.
 
-    Raises GitUnsure where nobody knows, or where git is told not to look at a file: to write is
+    Raises GitUnsure where it is unknown, or where git is set not to look at a file: to write is
     then the user's decision.
     """
     return [path for path in paths if _is_dirty(Path(os.path.realpath(root / path)))]
@@ -72,7 +72,7 @@ def _differs(git: Git, objects: Objects, name: str, file: Path) -> bool:
 
 
 def _is_new(git: Git, name: str) -> bool:
-    """Whether a file stands beside tracked ones and is not ignored."""
+    """Whether a file is beside tracked ones and is not ignored."""
     others = ("ls-files", "-z", "--others", "--exclude-standard", "--", name)
     folder = name.rpartition("/")[0] or "."
     beside = git.ask("ls-files", "-z", "--", folder)
@@ -113,6 +113,6 @@ def _blob_id(data: bytes, like: str) -> str:
 def _unsure(file: Path, why: str) -> GitUnsure:
     line = why if why.isprintable() else ascii(why)
     return GitUnsure(
-        f"it cannot be told whether {file.name} has uncommitted changes ({line}); "
-        "settle that with git, or pass --allow-dirty"
+        f"git cannot show whether {file.name} has uncommitted changes ({line}); "
+        "find out with git, or pass --allow-dirty"
     )

@@ -107,8 +107,8 @@ def _edits_in(hunk: Hunk, change: FileChange, plan: Plan) -> list[Outcome]:
 
 
 def _note(outcome: Outcome) -> bytes:
-    said = f"{outcome.edit} ({outcome.reason.value}): {outcome.detail}"
-    line = f"# {' '.join(said.split())}\n"
+    text = f"{outcome.edit} ({outcome.reason.value}): {outcome.detail}"
+    line = f"# {' '.join(text.split())}\n"
     return _painted(_YELLOW, line.encode("utf-8", "backslashreplace"))
 
 

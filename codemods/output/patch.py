@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from codemods.engine.hunks import Hunk, hunks
 from codemods.engine.plan import FileChange, Plan, RecipePlan, Status, Verdict
-from codemods.output.landing import lands
+from codemods.output.applies import applies_exactly
 from codemods.output.mail import Mail
 from codemods.output.table import NAME, printable, version
 
 
-class DoesNotLand(Exception):
+class DoesNotApply(Exception):
     """A patch that, applied to the tree's files, would not give the bytes that apply writes."""
 
 
@@ -61,29 +61,29 @@ class _Section:
 def unified(plan: Plan) -> bytes:
     """A plain unified diff of all recipes' changes that `git apply` and `patch -p1` take.
 
-    Raises DoesNotLand.
+    Raises DoesNotApply.
     """
     sections = _sections(plan.changes)
     patch = b"".join(line for section in sections for line in section.plain_lines())
-    return _landing(plan.changes, patch)
+    return _checked(plan.changes, patch)
 
 
 def mails(plan: Plan, mail: Mail, *, dep3: bool = False) -> tuple[tuple[str, bytes], ...]:
     """A mail for each recipe that changes something, with a file name for it.
 
-    Each lands after the one before; `dep3` adds DEP-3 fields to the header, which `git am` passes
-    over. Raises DoesNotLand.
+    Each applies after the one before; `dep3` adds DEP-3 fields to the header, which `git am` passes
+    over. Raises DoesNotApply.
     """
     recipes = () if plan.refusals else plan.recipes
     changing = [one for one in recipes if any(c.before != c.after for c in one.changes)]
     return tuple(
-        (f"{number:04}-{one.recipe}.patch", _landing(one.changes, _mail(one, mail, dep3)))
+        (f"{number:04}-{one.recipe}.patch", _checked(one.changes, _mail(one, mail, dep3)))
         for number, one in enumerate(changing, start=1)
     )
 
 
 def mailbox(series: Iterable[tuple[str, bytes]]) -> bytes:
-    """The mails as one file; several are told apart by the line that git puts above each."""
+    """The mails as one file; several are separated by the line that git puts above each."""
     found = [mail for _, mail in series]
     return found[0] if len(found) == 1 else b"".join(_FROM_LINE + mail for mail in found)
 
@@ -92,9 +92,12 @@ def mailbox(series: Iterable[tuple[str, bytes]]) -> bytes:
 _FROM_LINE = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\n".encode()
 
 
-def _landing(changes: tuple[FileChange, ...], patch: bytes) -> bytes:
-    if not lands(changes, patch):
-        raise DoesNotLand("the patch, applied to a copy, does not give the bytes of apply")
+def _checked(changes: tuple[FileChange, ...], patch: bytes) -> bytes:
+    if not applies_exactly(changes, patch):
+        raise DoesNotApply(
+            "the patch does not give the bytes that apply writes; this is a fault of the tool, "
+            "please report it"
+        )
     return patch
 
 

@@ -64,7 +64,7 @@ def where(outcome: Outcome) -> str:
 
 
 def refusal_lines(plan: Plan) -> list[str]:
-    """A line for each refusal: where, which edits, why and what to do; the same is said once."""
+    """A line for each refusal: where, which edits, why and what to do; the same refusal once."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for outcome in plan.refusals:
         key = (where(outcome), outcome.reason.value, outcome.detail)
@@ -80,8 +80,8 @@ def _alike_recipes(plans: Iterable[RecipePlan]) -> list[list[RecipePlan]]:
     """The recipes' plans, those together that differ in the recipe alone."""
     found: dict[RecipePlan, list[RecipePlan]] = {}
     for plan in plans:
-        said = replace(plan, recipe="", about=About("", "", ""), changes=())
-        found.setdefault(said, []).append(plan)
+        same = replace(plan, recipe="", about=About("", "", ""), changes=())
+        found.setdefault(same, []).append(plan)
     return list(found.values())
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from codemods.prove.subject import Side
 
 
 def attributes(side: Side, package: str, relative: str, name: str) -> frozenset[str] | None:
-    """Names of the class's own and its bases' attributes; None where not all can be told.
+    """Names of the class's own and its bases' attributes; None where not all are known.
 
     A base of another package is taken to give none.
     """
@@ -26,7 +27,7 @@ def attributes(side: Side, package: str, relative: str, name: str) -> frozenset[
             return None
         owner = _class(tree, wanted)
         if owner is not None:
-            found |= {*_given(owner)}
+            found |= _given(owner)
             bases = [ast.unparse(base).partition("[")[0] for base in owner.bases]
             pending += [(home, base) for base in bases]
         elif (other := _imported_from(tree, wanted, package, home)) is not None:
@@ -69,12 +70,19 @@ def compared_with_none(side: Side, relative: str) -> frozenset[str]:
     return frozenset(filter(None, asked | held))
 
 
+# Every proof of a tree asks for the same few classes, and `parse` keeps the modules.
+@lru_cache(maxsize=64)
 def _class(tree: ast.Module, name: str) -> ast.ClassDef | None:
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return next((node for node in classes if node.name == name), None)
 
 
-def _given(owner: ast.ClassDef) -> Iterator[str]:
+@lru_cache(maxsize=64)
+def _given(owner: ast.ClassDef) -> frozenset[str]:
+    return frozenset(_names_given(owner))
+
+
+def _names_given(owner: ast.ClassDef) -> Iterator[str]:
     for node in owner.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name

@@ -37,8 +37,10 @@ def compiled(
     if results.broken:
         return failed(name, f"does not compile: {'; '.join(results.broken)}", **results.figures)
     if results.lacking:
-        told = "; ".join(f"{target} ({why})" for target, why in results.lacking.items())
-        return skipped(name, f"this triton cannot compile anything for {told}", **results.figures)
+        lacking = "; ".join(f"{target} ({why})" for target, why in results.lacking.items())
+        return skipped(
+            name, f"this triton cannot compile anything for {lacking}", **results.figures
+        )
     return passed(name, f"every kernel compiles for {', '.join(targets)}", **results.figures)
 
 
@@ -52,7 +54,7 @@ def _able(target: str, results: Results) -> Binder | None:
         binder = Binder(target)
         binder.compile(Launch(probe, (torch.zeros(1, dtype=torch.int32),), {}, (1,)))
     except Exception as error:
-        results.lacking[target] = _told(error)
+        results.lacking[target] = _describe(error)
         return None
     return binder
 
@@ -65,7 +67,7 @@ def _compile_all(launches: list[Launch], binder: Binder, label: str, results: Re
         try:
             binaries.append(binder.compile(launch))
         except Exception as error:
-            results.broken.append(f"{launch.name} {label} for {binder.target}: {_told(error)}")
+            results.broken.append(f"{launch.name} {label} for {binder.target}: {_describe(error)}")
     if not binaries:
         return
     figures = {
@@ -79,5 +81,5 @@ def _compile_all(launches: list[Launch], binder: Binder, label: str, results: Re
             results.figures[f"{binder.target} {name} {label}"] = figure
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[-200:]}"

@@ -112,7 +112,7 @@ def _of_the_package(checkout: Checkout, module: str) -> bool:
 
 
 def _whole(sources: Sources, home: SourceFile, one: Import) -> SourceFile | None:
-    """The module that the imported name stands for; None where it is another thing."""
+    """The module that the imported name means; None where it is another thing."""
     if one.name is None:
         return home
     is_its_own = isinstance(bound(sources, home, one.name), Unbound)

@@ -1,4 +1,4 @@
-"""Proof 2: ruff finds no new fault in the changed files, and no line gains white space."""
+"""The `lint` proof: ruff finds no new fault in the changed files, and no line gains white space."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """mypy on the changed files, before and after; the tree on the disk stays as it is.
 
-mypy runs in a folder of ours, under settings that are copied from the tree's by name: those that
+mypy runs in a temporary folder, under settings that are copied from the tree's by name: those that
 say what is an error. So no plugin, no Python and no report file that the tree names is used, and
 nothing is installed.
 """

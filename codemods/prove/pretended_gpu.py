@@ -1,8 +1,9 @@
-"""Runs code of the tree on the CPU as if its tensors were on a GPU, and tells which would be.
+"""Runs code of the tree on the CPU as if its tensors were on a GPU, and records which would be.
 
-A tensor that the code makes on `DEVICE` lives on the CPU, and the mode remembers that it is the
-GPU's; so does what is computed from it. A tensor that the host keeps is told apart, as a launch on
-a GPU would. Waiting for the GPU does nothing, and questions about it have the answers of an engine.
+A tensor that the code makes on `DEVICE` is kept on the CPU. The mode records that it belongs to the
+GPU, and so does every tensor that is computed from it. Any other tensor belongs to the host, and an
+operation on both kinds fails, as on a GPU. Waiting for the GPU does nothing, and questions about it
+have the answers of an engine.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ class PretendedGpu(TorchFunctionMode):
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         super().__init__()
-        self._ours = {_storage(tensor) for tensor in tensors}
-        self._first = frozenset(self._ours)
+        self._on_gpu = {_storage(tensor) for tensor in tensors}
+        self._first = frozenset(self._on_gpu)
         self._made: list[weakref.ref[torch.Tensor]] = []
         self._paused = False
 
     def holds(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor would be on the GPU."""
         with self.paused():
-            return _storage(tensor) in self._ours
+            return _storage(tensor) in self._on_gpu
 
     def left_behind(self) -> list[torch.Tensor]:
         """Tensors that the code made and something still holds."""
@@ -73,10 +74,10 @@ class PretendedGpu(TorchFunctionMode):
         if func in (_DEVICE, _IS_CUDA, _IS_CPU):
             return self._place(func, args[0])
         given = [one for one in _flat((args, kwargs)) if isinstance(one, torch.Tensor)]
-        ours = [one for one in given if _storage(one) in self._ours]
-        if name == "numpy" and ours:
+        on_gpu = [one for one in given if _storage(one) in self._on_gpu]
+        if name == "numpy" and on_gpu:
             raise TypeError("can't convert cuda:0 device type tensor to numpy")
-        self._check_together(name, given, ours)
+        self._check_together(name, given, on_gpu)
         asked = [one for one in _devices(name, args, kwargs) if one is not None]
         result = func(*(_on_cpu(one) for one in args), **_all_on_cpu(kwargs))
         if name in _TO_HOST:
@@ -85,18 +86,18 @@ class PretendedGpu(TorchFunctionMode):
             return self._moved(result, given, on_gpu=asked[-1].type != "cpu")
         if name == "copy_":
             return result
-        return self._noted(result, on_gpu=bool(ours))
+        return self._noted(result, on_gpu=bool(on_gpu))
 
     def _place(self, func: Any, tensor: torch.Tensor) -> Any:
-        ours = _storage(tensor) in self._ours
+        on_gpu = _storage(tensor) in self._on_gpu
         if func == _DEVICE:
-            return DEVICE if ours else torch.device("cpu")
-        return ours is (func == _IS_CUDA)
+            return DEVICE if on_gpu else torch.device("cpu")
+        return on_gpu is (func == _IS_CUDA)
 
-    def _check_together(self, name: str, given: list[Any], ours: list[Any]) -> None:
-        if name in _BETWEEN or name in _TO_HOST or len(ours) in (0, len(given)):
+    def _check_together(self, name: str, given: list[Any], on_gpu: list[Any]) -> None:
+        if name in _BETWEEN or name in _TO_HOST or len(on_gpu) in (0, len(given)):
             return
-        if any(one.dim() for one in given if _storage(one) not in self._ours):
+        if any(one.dim() for one in given if _storage(one) not in self._on_gpu):
             raise RuntimeError(
                 "Expected all tensors to be on the same device, but found at least two devices, "
                 "cuda:0 and cpu!"
@@ -106,7 +107,7 @@ class PretendedGpu(TorchFunctionMode):
         """A tensor on another device has memory of its own."""
         if isinstance(result, torch.Tensor) and given:
             shared = _storage(result) in {_storage(one) for one in given}
-            if shared and (_storage(result) in self._ours) is not on_gpu:
+            if shared and (_storage(result) in self._on_gpu) is not on_gpu:
                 result = result.clone()
         return self._noted(result, on_gpu=on_gpu)
 
@@ -117,7 +118,7 @@ class PretendedGpu(TorchFunctionMode):
             storage = _storage(tensor)
             if storage in self._first:
                 continue
-            (self._ours.add if on_gpu else self._ours.discard)(storage)
+            (self._on_gpu.add if on_gpu else self._on_gpu.discard)(storage)
             self._made.append(weakref.ref(tensor))
         return result
 

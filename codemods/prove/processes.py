@@ -1,7 +1,7 @@
-"""Starts programs for proofs, and ends them: with the time limit, and with the tool.
+"""Starts programs for proofs, and ends them: at the time limit, and when the tool ends.
 
-A program gets a session, a folder and an environment of its own. What it starts becomes ours where
-its parent leaves it (Linux), so that it ends too, whatever session it has gone into.
+A program gets a session, a folder and an environment of its own. On Linux, a process that it starts
+becomes a child of this tool when its parent ends, so that the tool can end it too, in any session.
 """
 
 from __future__ import annotations

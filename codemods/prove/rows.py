@@ -39,6 +39,6 @@ def rows(plan: Plan, checkout: Checkout, options: Options) -> Iterator[tuple[Sub
 
 
 def prove(plan: Plan, checkout: Checkout, options: Options) -> Iterator[tuple[Subject, Proof]]:
-    """Prove the plan's rewrite, or the tree as it stands when there is nothing to change."""
+    """Prove the plan's rewrite, or the tree as it is when there is nothing to change."""
     for subject, row in rows(plan, checkout, options):
         yield subject, row.prove(subject, options)

@@ -1,9 +1,9 @@
 """ruff on the bytes of a tree's file, under the tree's own settings.
 
 The settings are data: their files are copied, within the limits on every file of a tree, into a
-folder of ours in which ruff runs; ruff's settings name no program. Settings count up to the top of
-the git checkout that the tree is part of, since vLLM may lie inside a bigger repository, and up to
-the tree's root elsewhere. Where there are none, ruff's defaults hold.
+temporary folder, and ruff runs there; ruff's settings name no program. Settings count up to the top
+of the git checkout that the tree is part of, since vLLM may be inside a bigger repository, and up
+to the tree's root elsewhere. Where there are none, ruff's defaults hold.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Ruff:
-    """ruff in a folder of ours; `start` leads from it to the tree's root, `settings` are there."""
+    """ruff in a temporary folder with `settings`; `start` leads from it to the tree's root."""
 
     program: str
     folder: Path
@@ -96,7 +96,7 @@ def ruff_for(checkout: Checkout, paths: Iterable[str], timeout: float) -> Iterat
 
 
 def installed(name: str) -> str | None:
-    """A program that stands beside this Python, else one of the machine."""
+    """A program beside this Python, else one of the machine."""
     beside = Path(sys.executable).parent / name
     return str(beside) if beside.is_file() else find_program(name)
 
@@ -116,7 +116,7 @@ def _home(checkout: Checkout) -> tuple[Files, str]:
 
 
 def _candidates(start: str, paths: Iterable[str]) -> Iterator[str]:
-    """Where settings of the files may stand."""
+    """Where settings of the files may be."""
     for path in paths:
         folder = posixpath.dirname(posixpath.normpath(posixpath.join(start, path)))
         while True:

@@ -18,7 +18,7 @@ HOW_TO_GET = "pip install 'vllm-codemods[verify]'"
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CC", "TRITON_LIBCUDA_PATH")
 KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TRITON_HIP_LLD_PATH")
 _OURS = Path(__file__).resolve().parents[2]  # the folder that holds this package
-# Python's isolated mode takes no module from the current folder; ours are found by their place.
+# Python's isolated mode takes no module from the current folder. The tool's own are found by path.
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from codemods.prove.job import start; start(sys.argv[2], int(sys.argv[3]))"

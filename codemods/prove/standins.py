@@ -131,7 +131,7 @@ def known_names(parallelism: Parallelism, pad_slot_id: int, buffer: object) -> d
 
 
 def buffer_class(source: str | None) -> tuple[type[Any], bool]:
-    """The tree's own CpuGpuBuffer from its source, or ours where that needs more of vLLM.
+    """The tree's own CpuGpuBuffer from its source, or this module's where that needs more of vLLM.
 
     Returns the class and whether it is the tree's own.
     """
@@ -151,7 +151,7 @@ def buffer_class(source: str | None) -> tuple[type[Any], bool]:
             made = own(1, 2, dtype=torch.int32, device=torch.device("cpu"), pin_memory=False)
             if made.np.shape == (1, 2) and made.cpu.data_ptr() != made.gpu.data_ptr():
                 return own, True
-        except Exception:  # whatever it lacks, ours serves and the row says so
+        except Exception:  # whatever it lacks, this module's is used, and the row says so
             return _Buffer, False
     return _Buffer, False
 
@@ -288,7 +288,7 @@ class Runner:
     """The model runner, or its batch, as a warm-up sees it: what the proof gives it, and more.
 
     An attribute that the tree's class defines and the proof has no value for is an unknown value.
-    One that the class does not define is not there; `names` is None where that cannot be told.
+    One that the class does not define is not there; `names` is None where that is unknown.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The tree under proof, before and after, as bytes and as facts read without running it.
 
-A tree that is fixed already has no changes, and is taken as it stands on both sides.
+A tree that is fixed already has no changes, and is taken as it is, before and after.
 """
 
 from __future__ import annotations

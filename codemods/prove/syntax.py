@@ -1,4 +1,4 @@
-"""Proof 1: what is written is Python, a second rewrite does nothing, nothing else is touched."""
+"""The `syntax` proof: the result is Python, a second run changes nothing, all else is untouched."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def prove(subject: Subject, _: Options) -> Proof:
             **figures,
         )
     if not plan.changes:
-        return passed(NAME, "nothing to change: the tree is taken as it stands", **figures)
+        return passed(NAME, "nothing to change: the tree is taken as it is", **figures)
     return passed(
         NAME,
         "changed files compile, a second rewrite changes nothing, no other file changes",

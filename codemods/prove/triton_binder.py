@@ -116,7 +116,7 @@ def _scalars_as_new_numpy_wants() -> Iterator[None]:
 def _replaced(
     module: str, name: str, make: Callable[[Callable[..., object]], Callable[[Launch], object]]
 ) -> Iterator[None]:
-    owner = _gone(module, name)
+    owner = _triton_name(module, name)
     original = owner.run
     launch = make(original)
 
@@ -136,8 +136,8 @@ class Binder:
     def __init__(self, target: str) -> None:
         self.target = target
         self._gpu = _gpu_target(target)
-        self._backend = _gone("triton.compiler", "make_backend")(self._gpu)
-        self._create = _gone("triton.runtime.jit", "create_function_from_signature")
+        self._backend = _triton_name("triton.compiler", "make_backend")(self._gpu)
+        self._create = _triton_name("triton.runtime.jit", "create_function_from_signature")
         self._bound: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
     def key(self, launch: Launch) -> tuple[object, ...]:
@@ -165,11 +165,11 @@ class Binder:
             for index, item in enumerate(specialization)
             if item[0] != "constexpr" and isinstance(item[1], str)
         }
-        source = _gone("triton.compiler", "ASTSource")(
+        source = _triton_name("triton.compiler", "ASTSource")(
             launch.kernel, signature, constants, attributes
         )
         started = time.perf_counter()
-        compiled = _gone("triton", "compile")(source, target=self._gpu, options=options)
+        compiled = _triton_name("triton", "compile")(source, target=self._gpu, options=options)
         milliseconds = round(1000 * (time.perf_counter() - started))
         binary = compiled.asm.get("cubin") or compiled.asm.get("hsaco") or b""
         if not binary:
@@ -257,7 +257,7 @@ def _values(launch: Launch, names: list[str]) -> dict[str, Any]:
 
 def _gpu_target(target: str) -> Any:
     """`cuda:90` or `hip:gfx942` as Triton's GPUTarget. Raises CannotRunError for anything else."""
-    gpu_target = _gone("triton.backends.compiler", "GPUTarget")
+    gpu_target = _triton_name("triton.backends.compiler", "GPUTarget")
     kind, _, arch = target.partition(":")
     if kind == "cuda" and arch.isdigit():
         return gpu_target("cuda", int(arch), 32)
@@ -267,7 +267,7 @@ def _gpu_target(target: str) -> Any:
     raise CannotRunError(f"no such target: {target} (cuda:90 and hip:gfx942 are examples)")
 
 
-def _gone(module: str, name: str) -> Any:
+def _triton_name(module: str, name: str) -> Any:
     """A name of Triton's, or CannotRunError saying that this release of it has no such thing."""
     try:
         return getattr(importlib.import_module(module), name)

@@ -1,8 +1,8 @@
 """Values that a proof does not know, and every way a run can go that asks about them.
 
-An engine's configuration decides what a warm-up does. Where the warm-up asks for something that a
-proof has no value for, it gets an `Unknown`; where it asks whether that is true, `Choices` answers,
-and `every_way` runs it again with the other answer. So no condition hides an engine.
+An engine's configuration decides what a warm-up does. Where the warm-up reads a value that the
+proof does not have, it gets an `Unknown`. Where it asks whether that is true, `Choices` answers,
+and `every_way` runs the warm-up again with the other answer. So both outcomes of a condition run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Choices:
         return self.asked[question]
 
     def value(self, path: str) -> Any:
-        """What stands at a path: a known value, None, or an unknown one."""
+        """What is at a path: a known value, None, or an unknown one."""
         if path in self.known:
             return self.known[path]
         if path.rpartition(".")[2] in self.maybe_none and self.answer(f"{path} is None"):

@@ -1,8 +1,8 @@
 """The wanted files out of a release's archive, each checked, nothing written.
 
-What is trusted is the index, over HTTPS: it vouches for an sdist by its SHA-256. A wheel is not
-read whole, so there its RECORD vouches for each file (the packaging specification "Recording
-installed projects"), and only the transport for the RECORD.
+The index is trusted, over HTTPS. An sdist is checked against the SHA-256 that the index gives. A
+wheel is not read whole: each file is checked against the wheel's RECORD (the packaging
+specification "Recording installed projects"). The RECORD itself is protected by HTTPS alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cache of releases: written in one rename, checked file by file whenever it is read.
 
 A release lies in `VERSION-SOURCE-DIGEST/tree/`, beside a SHA256SUMS that `sha256sum -c` also
-takes. DIGEST is of the wanted names: a tool that wants more files reads anew.
+takes. DIGEST is of the wanted names: a tool that wants more files reads again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _fill(folder: Path, files: Mapping[str, bytes], archive: str) -> None:
 
 
 def _place(fresh: Path, folder: Path, stale: Path) -> None:
-    # What stands there already is broken, or another process's result of the same moment.
+    # What is there already is broken, or another process's result of the same moment.
     if folder.exists() and load(folder) is None:
         folder.rename(stale)
     try:

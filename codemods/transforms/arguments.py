@@ -1,4 +1,4 @@
-"""Adds to a call's arguments and to a list, laid out as what is there, and breaks long decorators.
+"""Adds an argument to a call or an item to a list, in the layout of the others; breaks long lines.
 
 Lines are broken as ruff and black break them, so that what was formatted stays so.
 """

@@ -1,6 +1,6 @@
 """Adds a parameter's name to `do_not_specialize` of a Triton kernel's jit decorator.
 
-Triton specialises an integer argument by class (1, divisible by 16, other) and compiles anew for
+Triton specialises an integer argument by class (1, divisible by 16, other) and compiles again for
 each; a parameter listed in `do_not_specialize` gets one kernel for all its values. Entries are
 names or positions (triton/runtime/jit.py, `JITFunction.__init__`). A name that is no parameter is
 accepted by Triton in silence, so the parameter is looked for first.
@@ -21,7 +21,7 @@ KEYWORD = "do_not_specialize"
 
 
 class Merge(Enum):
-    """What adding the parameter to one decorator came to."""
+    """The result of adding the parameter to one decorator."""
 
     ADDED = "added"
     MERGED = "merged"
@@ -30,7 +30,7 @@ class Merge(Enum):
 
 
 def unspecialised(module: cst.Module, kernel: cst.FunctionDef) -> frozenset[str]:
-    """The parameters that a kernel's decorator is seen to list; none where it cannot be read."""
+    """The parameters that a kernel's decorator lists; none where it cannot be read."""
     scope = Scope.of(module)
     named = [parameter.name.value for parameter in parameters(kernel)]
     for decorator in kernel.decorators:
@@ -131,7 +131,7 @@ class AddDoNotSpecialize(cst.CSTTransformer):
         if not any(map(self._scope.is_jit, decorators)):
             functions = (one.func if isinstance(one, cst.Call) else one for one in decorators)
             code = [f"@{' '.join(self._module.code_for_node(one).split())}" for one in functions]
-            seen = f" that is seen to be Triton's jit: {', '.join(code)}" if code else ""
+            seen = f" that the tool knows as Triton's jit: {', '.join(code)}" if code else ""
             return f"{self.kernel} has no decorator{seen}"
         params = {one.name.value: one for one in parameters(function)}
         if self.parameter not in params:
@@ -194,7 +194,7 @@ class AddDoNotSpecialize(cst.CSTTransformer):
 def _entries(
     value: cst.BaseExpression, constants: Mapping[str, cst.BaseExpression], seen: set[str]
 ) -> set[str | int] | None:
-    """The entries an expression comes to, None where the source alone does not tell."""
+    """The entries of an expression, None where the source alone does not tell."""
     if isinstance(value, (cst.List, cst.Tuple, cst.Set)):
         found: set[str | int] = set()
         for element in value.elements:

@@ -63,7 +63,7 @@ def extended(node: cst.ImportFrom, name: str, width: int = 88) -> cst.ImportFrom
 
 
 def shortened(module: cst.Module, node: cst.ImportFrom, name: str) -> cst.ImportFrom | None:
-    """The import as it was before `extended` gave it the name, None where that cannot be told."""
+    """The import as it was before `extended` gave it the name, None where that is unknown."""
     if isinstance(node.names, cst.ImportStar):
         return None
     code = module.code_for_node(node)
@@ -89,7 +89,7 @@ def shortened(module: cst.Module, node: cst.ImportFrom, name: str) -> cst.Import
 
 
 def without_from_import(module: cst.Module, source: str, name: str) -> cst.Module:
-    """The module as it was before `with_from_import`, the same where that cannot be told."""
+    """The module as it was before `with_from_import`, the same where that is unknown."""
     for candidate in _without_from_import(module, source, name):
         if with_from_import(candidate, source, name).code == module.code:
             return candidate
@@ -178,7 +178,7 @@ def _in_lines(
     assert node.rpar is not None
     *others, last = aliases
     if isinstance(last.comma, cst.Comma):
-        # What stands before the bracket belongs to the comma.
+        # What comes before the bracket belongs to the comma.
         between, closing = split(last.comma.whitespace_after, opening)
         added = added.with_changes(comma=cst.Comma(whitespace_after=closing))
         rpar = node.rpar

@@ -20,7 +20,7 @@ _JIT = frozenset({"triton.jit", "triton.runtime.jit.jit"})
 
 @dataclass(frozen=True)
 class Scope:
-    """What names stand for where a kernel is defined.
+    """What names mean where a kernel is defined.
 
     `origins` has the full dotted name of what a name is imported as, or is another name of;
     `constants` has the values of names that are assigned once.
@@ -33,7 +33,7 @@ class Scope:
     def of(cls, module: cst.Module, around: Sequence[cst.FunctionDef | cst.ClassDef] = ()) -> Scope:
         """The scope of a module, or of a definition in it with `around` about it, outermost first.
 
-        As in Python, a class's names are seen by what stands right in it and not by its methods.
+        As in Python, a class's names are seen by what is right in it and not by its methods.
         """
         scope = _of_module(module)
         for node in around:

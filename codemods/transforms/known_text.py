@@ -1,6 +1,6 @@
 """Takes known statements out of source, whatever indents and line ends the source has.
 
-They are written with four-space indents and LF; `{name}` in them stands for what varies.
+They are written with four-space indents and LF; `{name}` in them is a field for what varies.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def split(
 ) -> tuple[cst.BaseParenthesizableWhitespace, cst.BaseParenthesizableWhitespace]:
     """The space behind the last item, as space between two items and space before the bracket.
 
-    Comments stay with the item they stand behind.
+    Comments stay with the item they follow.
     """
     if not isinstance(opening, cst.ParenthesizedWhitespace):
         return last, last
@@ -59,8 +59,8 @@ class Inside:
     def with_one_more(self, step: str) -> Added:
         """Where one more item goes; `step` is a level's indent.
 
-        Where items stand one a line, or a comment shares a line with one, the new one gets a line
-        of its own. Comments stay with the item they stand behind.
+        Where each item has its own line, or a comment shares a line with one, the new one gets its
+        own line. Comments stay with the item they follow.
         """
         if not (self._one_a_line() or self._has_comments()):
             return Added(SPACE, self.closing, self.last_comma)
@@ -69,7 +69,7 @@ class Inside:
         if not isinstance(self.closing, cst.ParenthesizedWhitespace):
             return Added(bare(model), self.closing, self.last_comma)
         between = self.closing.with_changes(indent=model.indent, last_line=model.last_line)
-        # As ruff has it, a lone item may stand without a comma, and several lines may not.
+        # As ruff has it, a lone item may be without a comma, and several lines may not.
         return Added(between, bare(self.closing), self.last_comma or not self.gaps)
 
     def _has_comments(self) -> bool:

@@ -21,7 +21,7 @@ class Imported:
     name: str | None
 
     def origin(self, rest: str = "") -> tuple[str, str]:
-        """The module, and the name in it, that `local.REST` stands for."""
+        """The module, and the name in it, that `local.REST` means."""
         module = self.module
         *inner, name = [part for part in (self.name, *rest.split(".")) if part] or [""]
         for part in inner:

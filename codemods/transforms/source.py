@@ -75,7 +75,7 @@ def survives_parsing(data: bytes) -> bool:
 
 
 def loses_white_space(before: bytes, after: bytes) -> bool:
-    """Whether a line of `before` is gone, or stands in `after` with other white space.
+    """Whether a line of `before` is gone, or is in `after` with other white space.
 
     LibCST's printing drops a form feed before code, a last carriage return, and blank lines of
     spaces at the end. Far cheaper than `survives_parsing`, and as good on what is seen in trees.

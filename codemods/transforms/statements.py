@@ -60,7 +60,7 @@ def insert_after(
 def insert_before(
     module: cst.Module, statement: cst.BaseStatement, new: Sequence[cst.BaseStatement]
 ) -> cst.Module:
-    """The module with statements before one of its own and what stands above that, comments too."""
+    """The module with statements before one of its own and what is above that, comments too."""
     return _insert(module, statement, new, 0)
 
 

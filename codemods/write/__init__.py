@@ -2,9 +2,9 @@
 
 Each new content goes to a temporary file beside its target and is renamed over it, so a reader sees
 the old file or the new one, and a file with other hard links is replaced, never written through.
-The caller gives the files in an order in which every prefix is a tree that works. So a killed write
-leaves such a tree, and a second write completes it. A failure or a signal undoes the renames, the
-last one first, so that a kill in between leaves such a tree too.
+The caller gives the files in an order such that after each file is written, the tree works. So a
+killed write leaves a tree that works, and a second write completes it. A failure or a signal undoes
+the renames, the last one first, so that a kill in between leaves a tree that works too.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _files(root: Path, changes: Sequence[FileChange]) -> list[_File]:
     for change in changes:
         if change.before == change.after:
             continue
-        with _naming(change.path):
+        with _path_in_errors(change.path):
             target = Path(os.path.realpath(root / change.path, strict=True))
         if not target.is_relative_to(root):
             raise _Failure(f"{change.path} is a symbolic link out of {root}")
@@ -115,14 +115,14 @@ def _replace_all(files: Sequence[_File], signals: Deferred) -> None:
 
 
 def _compare(file: _File) -> None:
-    with _naming(file.path):
+    with _path_in_errors(file.path):
         content = read_regular(file.target, len(file.before) + 1, os.O_RDWR)
     if content != file.before:
         raise _Failure(f"{file.path} has changed since it was read")
 
 
 def _prepare(file: _File, *, is_last: bool) -> None:
-    with _naming(file.path):
+    with _path_in_errors(file.path):
         create_like(file.target, file.new, file.after)
         if not is_last:  # after the last rename nothing is left to fail, so it is never undone
             keep_old(file.target, file.old, file.before)
@@ -138,7 +138,7 @@ def _rename(file: _File) -> None:
 
 
 def _is_rewritten(file: _File) -> bool:
-    with _naming(file.path):
+    with _path_in_errors(file.path):
         return read_regular(file.target, len(file.after) + 1, os.O_RDONLY) == file.after
 
 
@@ -152,7 +152,7 @@ def _put_back(renamed: list[_File]) -> str:
             file = renamed[-1]
             if not _is_rewritten(file):
                 raise _Failure(f"{file.path} has changed since it was rewritten")
-            with _naming(file.path):
+            with _path_in_errors(file.path):
                 os.replace(file.old, file.target)
             sync_folder(file.target.parent)
             renamed.pop()
@@ -163,7 +163,7 @@ def _put_back(renamed: list[_File]) -> str:
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _path_in_errors(path: str) -> Iterator[None]:
     """Name the file of an error of the operating system."""
     try:
         yield

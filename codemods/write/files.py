@@ -60,7 +60,7 @@ def _copy_mode(opened: int, wanted: os.stat_result) -> None:
     mode = stat.S_IMODE(wanted.st_mode)
     if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
         os.fchmod(opened, mode)
-    # The kernel drops the set-group-id bit in silence for a group that is not ours.
+    # The kernel drops the set-group-id bit in silence for a group that the user is not in.
     if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
         raise OSError(errno.EPERM, f"its mode ({mode:04o}) cannot be kept")
 
@@ -68,6 +68,8 @@ def _copy_mode(opened: int, wanted: os.stat_result) -> None:
 def _copy_attributes(opened: int, model: Path) -> None:
     if sys.platform != "linux":
         return
+    # A failure is no error: many file systems have no extended attributes, and only root may set
+    # some of them (`security.*`, `trusted.*`). A source file works without them.
     with suppress(OSError):
         wanted = set(os.listxattr(model, follow_symlinks=False)) - _BOUND_TO_CONTENT
         # A folder's default ACL gives a new file an ACL that the model may not have.

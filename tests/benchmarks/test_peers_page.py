@@ -90,27 +90,27 @@ def landing_of(*results: dict[str, Any]) -> dict[str, Any]:
     return {"landing": {"trees": [tree], "results": list(results)}}
 
 
-def test_a_tree_that_another_gets_right_and_this_tool_does_not_is_told() -> None:
-    told = better(landing_of(result(OURS, "refused"), result("patch", "right")))
-    assert "patch is right on 1 more releases" in told
-    assert "`a`" in told
+def test_a_tree_that_another_gets_right_and_this_tool_does_not_is_reported() -> None:
+    message = better(landing_of(result(OURS, "refused"), result("patch", "right")))
+    assert "patch is right on 1 more releases" in message
+    assert "`a`" in message
 
 
 @pytest.mark.parametrize("outcome", ["right", "wrong", "refused"])
-def test_nothing_is_told_where_nobody_does_better(outcome: str) -> None:
-    told = better(landing_of(result(OURS, "right"), result("patch", outcome)))
-    assert told.startswith("Nowhere")
+def test_nothing_is_reported_where_nobody_does_better(outcome: str) -> None:
+    message = better(landing_of(result(OURS, "right"), result("patch", outcome)))
+    assert message.startswith("Nowhere")
 
 
-def test_a_faster_contender_is_told() -> None:
+def test_a_faster_contender_is_reported() -> None:
     rows = [
         {"group": "one release", "what": f"{OURS} apply", "ms": 500.0, "mib": 100.0},
         {"group": "one release", "what": "git apply", "ms": 5.0, "mib": 10.0},
         {"group": "one release", "what": "semgrep rule", "ms": 5000.0, "mib": 300.0},
     ]
-    told = better({"time": {"rows": rows}})
-    assert "is 100 times as fast and uses 10% of the memory" in told
-    assert "semgrep" not in told
+    message = better({"time": {"rows": rows}})
+    assert "is 100 times as fast and uses 10% of the memory" in message
+    assert "semgrep" not in message
 
 
 @pytest.mark.parametrize("others", [0.06, 0.5, 1.9])

@@ -36,7 +36,7 @@ def test_what_a_fix_may_add_is_no_fault(after: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "told"),
+    ("now", "message"),
     [
         (replace(NOW, late={"last": ["kernel"]}), "requests compile a kernel"),
         (replace(NOW, error="NameError: x"), "does not start: NameError"),
@@ -47,20 +47,20 @@ def test_what_a_fix_may_add_is_no_fault(after: bytes) -> None:
         (replace(NOW, calls={"none": ["monitor", "runner.dummy"]}), "calls other things"),
     ],
 )
-def test_what_a_run_shows_is_a_fault(now: Record, told: str) -> None:
-    assert [fault for fault in found(now=now) if told in fault]
+def test_what_a_run_shows_is_a_fault(now: Record, message: str) -> None:
+    assert [fault for fault in found(now=now) if message in fault]
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "message"),
     [
         (b"def a(x:\n", "no Python"),
         (b"def a(x):\n    return 2 * x\n", "a function has changed"),
         (b"use_v2_model_runner = 1\n", "a function has changed"),
     ],
 )
-def test_what_the_files_show_is_a_fault(after: bytes, told: str) -> None:
-    assert [fault for fault in found({WORKER: after}) if told in fault]
+def test_what_the_files_show_is_a_fault(after: bytes, message: str) -> None:
+    assert [fault for fault in found({WORKER: after}) if message in fault]
 
 
 def test_a_file_that_is_gone_is_a_fault() -> None:

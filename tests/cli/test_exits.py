@@ -30,7 +30,7 @@ def test_a_refusal_stops_with_its_place_and_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         (b"a = 1\n", b"a = = 1\n", "would not parse"),
         (b"if a:\n    b\n    \n", b"if a:\n    c\n    \n", ""),
@@ -38,12 +38,12 @@ def test_a_refusal_stops_with_its_place_and_reason() -> None:
         (b"a = 1\r", b"a = 2\r", "bytes outside the edit"),
     ],
 )
-def test_bytes_that_the_parser_would_lose_stop_it(before: bytes, after: bytes, told: str) -> None:
+def test_bytes_that_the_parser_loses_stop_it(before: bytes, after: bytes, message: str) -> None:
     one = plan(FileChange("a.py", before, after, EDITS))
-    if not told:
+    if not message:
         exits.raise_if_unsound(one)
         return
-    with pytest.raises(exits.Stop, match=told) as caught:
+    with pytest.raises(exits.Stop, match=message) as caught:
         exits.raise_if_unsound(one)
     assert caught.value.code == exits.REFUSED
 

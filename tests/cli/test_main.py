@@ -105,7 +105,7 @@ def test_check_prints_a_table_and_leaves_the_tree(tree: Path) -> None:
     assert ran.code == 1
     found = ran.out.splitlines()
     assert found[:2] == ["vLLM in vllm: fixable", "slot-mapping: fixable"]
-    assert found[2].startswith("  No warm-up calls BlockTable.compute_slot_mapping, ")
+    assert found[2].startswith("  No warm-up calls BlockTable.compute_slot_mapping. ")
     assert [line.split()[0] for line in found[3:-1]] == ["edit", *RECIPE.edits]
     assert found[-1] == "3 files would change"
     assert ran.err == ""
@@ -315,9 +315,11 @@ def test_a_file_that_cannot_be_taken_in_is_a_line_and_exit_3(
         ran = run(verb, tree)
         assert ran.code == 3
         lines = [one for one in ran.err.splitlines() if one.startswith("vllm-codemods: ")]
-        told = [edit for line in lines for edit in refused_in(line)]
+        listed = [edit for line in lines for edit in refused_in(line)]
         as_json = edits(run(verb, tree, "--json"))
-        assert sorted(told) == sorted(name for name, one in as_json.items() if one[0] == "refused")
+        assert sorted(listed) == sorted(
+            name for name, one in as_json.items() if one[0] == "refused"
+        )
         assert all(
             f"vllm/{file}" in line for line in lines if "unreadable" in line or "unpars" in line
         )
@@ -349,12 +351,12 @@ def test_a_refusal_is_in_the_json_too(tree: Path) -> None:
 def without_rights(action: Callable[[], int]) -> int:
     """The exit code of `action` run by nobody, in a child that keeps its open modules."""
     import codemods.engine.git
-    import codemods.output.landing
+    import codemods.output.applies
     import codemods.write
     import codemods.write.record
 
     assert all(
-        (codemods.engine.git, codemods.output.landing, codemods.write.record, codemods.write)
+        (codemods.engine.git, codemods.output.applies, codemods.write.record, codemods.write)
     )
     child = os.fork()
     if child == 0:
@@ -419,7 +421,7 @@ def test_without_leave_to_read_check_is_exit_3(file: str, open_tree: Path) -> No
     assert without_rights(action) == 3
 
 
-def test_two_packages_are_told_and_one_can_be_chosen(tree: Path) -> None:
+def test_two_packages_are_named_and_one_can_be_chosen(tree: Path) -> None:
     shutil.copytree(tree / "vllm", tree / "acme")
     before = snapshot(tree)
     ran = run("check", tree, "--json")
@@ -489,7 +491,7 @@ def test_uncommitted_changes_are_refused_unless_allowed(tree: Path) -> None:
     assert ran.code == 3
     assert ran.err == (
         f"vllm-codemods: uncommitted changes in vllm/{WORKER}: "
-        "commit or stash them, or --allow-dirty\n"
+        "commit or stash them, or pass --allow-dirty\n"
     )
     assert snapshot(tree) == before
     assert run("check", tree).code == 1
@@ -618,7 +620,7 @@ def test_a_reader_that_has_gone_does_not_change_the_code(verb: str, code: int, t
     assert b"Traceback" not in ran.stderr
 
 
-def test_a_refusal_is_told_though_no_one_reads_the_table(tree: Path) -> None:
+def test_a_refusal_is_reported_though_no_one_reads_the_table(tree: Path) -> None:
     worker = tree / "vllm/v1/worker/gpu_worker.py"
     worker.write_text("def f(:\n")
     read, write = os.pipe()

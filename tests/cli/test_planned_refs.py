@@ -162,7 +162,7 @@ def test_refs_that_share_their_files_are_decided_once(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["check", "--ref", "none"], "no such ref"),
         (["check", "--ref", "none/*"], "no ref"),
@@ -175,11 +175,13 @@ def test_refs_that_share_their_files_are_decided_once(
         (["check", "--ref", "fork/fixed", "--package", "none"], "no vLLM package"),
     ],
 )
-def test_what_cannot_be_read_is_a_usage_error(arguments: list[str], told: str, root: Path) -> None:
+def test_what_is_unreadable_is_a_usage_error(
+    arguments: list[str], message: str, root: Path
+) -> None:
     tree = [] if "--release" in arguments else [root]
     ran = run(*arguments, *tree)
     assert ran.returncode == 2
-    assert told in ran.stderr
+    assert message in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert ran.stdout == ""
 

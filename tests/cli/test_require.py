@@ -31,7 +31,7 @@ def test_a_tree_that_needs_no_fix_says_to_drop_the_step(verdict: Verdict) -> Non
     assert "\n" not in line
 
 
-def test_a_refused_tree_is_not_told_to_drop_the_step() -> None:
+def test_a_refused_tree_gets_no_advice_to_drop_the_step() -> None:
     line = unmet(plan_with(Verdict.REFUSED), Verdict.FIXABLE)
     assert line is not None
     assert "drop" not in line

@@ -75,7 +75,7 @@ def test_closed_streams_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.stdout is not None
 
 
-# As a process, since what is tested is what stands behind Python's streams
+# As a process, since what is tested is what is behind Python's streams
 
 
 def run(command: str, *, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

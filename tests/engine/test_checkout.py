@@ -1,4 +1,4 @@
-"""The package is found wherever it stands, and only files of the tree are read."""
+"""The package is found wherever it is, and only files of the tree are read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def package(root: Path, name: str, *, whole: bool = True) -> Path:
 @pytest.mark.parametrize(
     "name", [".", "vllm", "acme", "src/vllm", "a/b/c/vllm", "lib/python3.12/site-packages/vllm"]
 )
-def test_a_package_is_found_wherever_it_stands(name: str, tmp_path: Path) -> None:
+def test_a_package_is_found_wherever_it_is(name: str, tmp_path: Path) -> None:
     assert Checkout.find(package(tmp_path, name)).package == name
 
 
@@ -72,7 +72,7 @@ def test_a_named_package_is_taken(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("p2", "no vLLM package"),
         ("missing", "no vLLM package"),
@@ -81,11 +81,11 @@ def test_a_named_package_is_taken(name: str, tmp_path: Path) -> None:
         ("", "no vLLM package"),
     ],
 )
-def test_a_name_that_is_no_package_is_a_usage_error(name: str, told: str, tmp_path: Path) -> None:
+def test_a_name_of_no_package_is_a_usage_error(name: str, message: str, tmp_path: Path) -> None:
     package(tmp_path / "elsewhere", ".")
     root = package(tmp_path / "root", "p1")
     (root / "p2").mkdir()
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         Checkout.find(root, name)
 
 

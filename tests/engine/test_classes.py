@@ -1,4 +1,4 @@
-"""Which class a name stands for, through the package's imports, and what it inherits."""
+"""Which class a name means, through the package's imports, and what it inherits."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_bases_come_each_before_its_own(tmp_path: Path) -> None:
         ("Table", ()),
     ],
 )
-def test_bases_from_elsewhere_are_told(
+def test_bases_from_elsewhere_are_reported(
     bases: str, unknown: tuple[str, ...], tmp_path: Path
 ) -> None:
     found = made(tmp_path, {BLOCK_TABLE: f"class Table({bases}): ...\n"})

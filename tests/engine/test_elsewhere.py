@@ -1,4 +1,4 @@
-"""What is said of a folder that holds no vLLM package and has a recipe's kernel."""
+"""What is found of a folder that holds no vLLM package and has a recipe's kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KERNEL = "import triton\n\n\n@triton.jit\ndef _scale_kernel(rows, out_ptr):\n   
 LISTED = KERNEL.replace("jit", 'jit(do_not_specialize=["rows"])')
 
 
-def told(root: Path, files: dict[str, str]) -> str | None:
+def message(root: Path, files: dict[str, str]) -> str | None:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,10 +28,10 @@ def told(root: Path, files: dict[str, str]) -> str | None:
 def test_the_command_that_is_named_edits_the_copies(tmp_path: Path) -> None:
     root = tmp_path / "a plugin"
     files = {"acme/ops/scale.py": KERNEL, "acme/other.py": KERNEL, "acme/done.py": LISTED}
-    said = told(root, files)
-    assert said is not None
-    assert said.startswith("acme/other.py:5 defines _scale_kernel; to list rows in its")
-    _, _, command = said.partition(": python -m libcst.tool ")
+    found = message(root, files)
+    assert found is not None
+    assert found.startswith("acme/other.py:5 defines _scale_kernel; to list rows in its")
+    _, _, command = found.partition(": python -m libcst.tool ")
     main("libcst.tool", shlex.split(command))
     assert [(root / name).read_text() for name in files] == [LISTED] * 3
     assert kernels_elsewhere(root, [RECIPE]) == (
@@ -44,7 +44,7 @@ def test_the_command_that_is_named_edits_the_copies(tmp_path: Path) -> None:
     [
         (KERNEL.replace("rows", "n"), "_scale_kernel has no parameter rows; its parameters are n,"),
         (KERNEL.replace("rows", "rows: tl.constexpr"), "rows of _scale_kernel is a constexpr"),
-        (KERNEL.replace("triton", "numba"), "no decorator that is seen to be Triton's jit"),
+        (KERNEL.replace("triton", "numba"), "no decorator that the tool knows as Triton's jit"),
         (KERNEL + "x = = 1\n", "cannot be parsed: syntax error on line 7"),
         (LISTED.replace('["rows"]', "NAMES"), "cannot be read"),
     ],
@@ -52,11 +52,11 @@ def test_the_command_that_is_named_edits_the_copies(tmp_path: Path) -> None:
 def test_a_copy_that_no_command_edits_is_named_with_the_reason(
     text: str, why: str, tmp_path: Path
 ) -> None:
-    said = told(tmp_path, {"acme/scale.py": text})
-    assert said is not None
-    assert said.startswith("acme/scale.py:5: ")
-    assert why in said
-    assert "python" not in said
+    found = message(tmp_path, {"acme/scale.py": text})
+    assert found is not None
+    assert found.startswith("acme/scale.py:5: ")
+    assert why in found
+    assert "python" not in found
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_a_copy_that_no_command_edits_is_named_with_the_reason(
         ("scale.py", "from ops import _scale_kernel\n"),
     ],
 )
-def test_nothing_is_said_of_a_folder_without_one(name: str, text: str, tmp_path: Path) -> None:
-    assert told(tmp_path, {name: text}) is None
+def test_nothing_is_found_of_a_folder_without_one(name: str, text: str, tmp_path: Path) -> None:
+    assert message(tmp_path, {name: text}) is None

@@ -29,7 +29,7 @@ def test_the_start_of_a_larger_file_can_be_read(tmp_path: Path) -> None:
     ("make", "why"),
     [
         (os.mkfifo, "not a regular file"),
-        (Path.mkdir, "a folder stands"),
+        (Path.mkdir, "there is a folder"),
         (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
         (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40), "larger than"),
     ],

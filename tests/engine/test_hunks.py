@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.engine.hunks import hunks, moved_line, split_lines
+from codemods.engine.hunks import hunks, moved_line, only_adds, split_lines
 
 
 def numbered(count: int) -> bytes:
@@ -53,3 +53,36 @@ def test_a_line_of_an_end_that_is_gone_is_the_last(line: int) -> None:
 @pytest.mark.parametrize("line", [1, 7, 20])
 def test_no_line_moves_where_nothing_changes(line: int) -> None:
     assert moved_line(line, numbered(20), numbered(20)) == line
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", b""),
+        (b"", b"a\n"),
+        (b"a", b"a\nb\n"),
+        (b"@jit\nb\n", b"@jit(c)\nb\n"),
+        (b"a\nb\n", b"x\na\ny\nb\nz\n"),
+        (b"import a\nb\nc\n", b"import a, d\nb\nx\nc\n"),
+        (b"a\r\nb", b"a\r\nb\r\nc"),
+    ],
+)
+def test_text_that_is_put_in_takes_nothing_away(before: bytes, after: bytes) -> None:
+    assert only_adds(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a\n", b""),
+        (b"a = 1\n", b"a = 2\n"),
+        (b"a\n\x0cb\n", b"a\nb\nc\n"),
+        (b"a\n   \n", b"a\n\n\ndef b():\n    pass\n"),
+        (b"\xef\xbb\xbfa\n", b"a\nb\n"),
+        (b"a\r\nb\r\n", b"a\nb\nc\n"),
+        (b"a\r", b"a"),
+        (b"a  \nb\n", b"a\nb\nc\n"),
+    ],
+)
+def test_a_byte_that_is_gone_is_seen(before: bytes, after: bytes) -> None:
+    assert not only_adds(before, after)

@@ -1,4 +1,4 @@
-"""Objects are read one after another, whatever stands between them."""
+"""Objects are read one after another, whatever is between them."""
 
 from __future__ import annotations
 

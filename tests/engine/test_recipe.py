@@ -106,7 +106,7 @@ def test_an_edit_that_is_not_wanted_changes_nothing(only: str, home: Checkout) -
     assert [one.edit for one in plan.outcomes] == [only]
 
 
-def test_a_refusal_of_one_edit_leaves_the_others_told_and_nothing_changed(home: Checkout) -> None:
+def test_a_refusal_of_one_edit_leaves_the_others_listed_and_nothing_changed(home: Checkout) -> None:
     def decide(run: Run) -> None:
         with run.edit("first"):
             raise Refusal(Reason.NO_ANCHOR, "no place", NAME, 3)

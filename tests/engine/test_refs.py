@@ -43,7 +43,7 @@ def test_names_expressions_and_ids_lead_to_commits(root: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_pattern_stands_for_every_ref_that_it_matches(packed: bool, root: Path) -> None:
+def test_a_pattern_means_every_ref_that_it_matches(packed: bool, root: Path) -> None:
     if packed:
         git(root, "pack-refs", "--all")
     assert list(found(root, "release/*")) == ["release/1", "release/2"]

@@ -38,11 +38,11 @@ def test_a_sound_change_goes_on(before: bytes, after: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [(GOOD, BROKEN, "a.py: the rewritten file"), (b"a = 1\r", b"a = 2\r", "a.py: parsing it")],
 )
-def test_an_unsound_change_is_named(before: bytes, after: bytes, told: str) -> None:
-    with pytest.raises(Unsound, match=told):
+def test_an_unsound_change_is_named(before: bytes, after: bytes, message: str) -> None:
+    with pytest.raises(Unsound, match=message):
         require_sound(plan_of(changes=[change(GOOD, GOOD, "z.py"), change(before, after)]))
 
 

@@ -1,4 +1,4 @@
-"""Which files git calls changed, whatever repository stands around them."""
+"""Which files git calls changed, whatever repository is around them."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_a_staged_and_taken_back_change_is_dirty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
-def test_a_file_that_git_is_told_not_to_look_at_is_dirty(mark: str, tmp_path: Path) -> None:
+def test_a_file_that_git_is_reported_not_to_look_at_is_dirty(mark: str, tmp_path: Path) -> None:
     edit(repository(tmp_path))
     git(tmp_path, "update-index", mark, FILE)
     assert dirty_files(tmp_path, [FILE, OTHER]) == [FILE]
@@ -261,7 +261,7 @@ def test_a_split_index_and_a_sparse_index_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
-def test_a_clean_file_that_git_is_told_not_to_look_at_is_one_line(
+def test_a_clean_file_that_git_is_reported_not_to_look_at_is_one_line(
     mark: str, tmp_path: Path
 ) -> None:
     repository(tmp_path)

@@ -11,11 +11,11 @@ from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Verdict
 from codemods.engine.planning import make_plan
-from tests.forks import oracle
-from tests.forks.trees import Tree
+from tests.forks import running, text, trace
+from tests.forks.trees import WORKER, Tree
 
-NO_HINTS = oracle.Hints()
-UNCHANGED = (Verdict.REFUSED, Verdict.SUPERSEDED, Verdict.NOT_AFFECTED, Verdict.ALREADY_FIXED)
+DISMISSED = (Verdict.SUPERSEDED, Verdict.NOT_AFFECTED)
+UNCHANGED = (*DISMISSED, Verdict.REFUSED, Verdict.ALREADY_FIXED)
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,22 @@ def plan_of(tree: Tree, package: str | None = None) -> Plan:
     return plan
 
 
-def judged(tree: Tree, hints: oracle.Hints = NO_HINTS, *, again: bool = True) -> Judged:
-    """The tool's plan for a tree, judged; `again` also asks that a second run changes nothing."""
+def judged(tree: Tree, *, again: bool = True, runs: bool = True) -> Judged:
+    """The tool's plan for a tree, judged.
+
+    `again` also asks that a second run changes nothing; `runs` is for trees that a machine without
+    a GPU can run whole, which a real release's few files are not.
+    """
     plan = plan_of(tree)
     after = tree.changed({change.path: change.after for change in plan.changes})
     found = _bookkeeping(plan, tree)
     if plan.verdict in UNCHANGED:
         found += ["it refused and changed bytes"] if plan.changes else []
-        found += _untouched_faults(plan, tree, hints)
+        found += _untouched_faults(plan, tree) if runs else []
     else:
-        found += oracle.faults(tree.inside, after.inside, tree.package, hints)
+        found += text.faults(tree.files, after.files)
+        found += trace.faults(tree.inside[WORKER], after.inside[WORKER])
+        found += running.faults(tree, after) if runs else []
         if again and not found:
             second = plan_of(after)
             if second.verdict is not Verdict.ALREADY_FIXED or second.changes:
@@ -74,17 +80,14 @@ def _bookkeeping(plan: Plan, tree: Tree) -> list[str]:
     return found
 
 
-def _untouched_faults(plan: Plan, tree: Tree, hints: oracle.Hints) -> list[str]:
+def _untouched_faults(plan: Plan, tree: Tree) -> list[str]:
     if plan.verdict is Verdict.ALREADY_FIXED:
-        return oracle.state_faults(tree.inside, tree.package, hints)
-    dismissed = plan.verdict in (Verdict.NOT_AFFECTED, Verdict.SUPERSEDED)
-    if dismissed and oracle.affected(tree.inside, tree.package):
-        return [f"{plan.verdict.value}, yet a kernel with num_tokens is launched"]
-    return []
+        return running.fixed_faults(tree)
+    return running.dismissed_faults(tree) if plan.verdict in DISMISSED else []
 
 
 def unified(before: Tree, after: Tree) -> str:
-    """The difference as a person reads it; CRLF is shown as LF, `oracle` judges line ends."""
+    """The difference as a person reads it; CRLF is shown as LF, `text` judges line ends."""
     out: list[str] = []
     for name in sorted(before.files):
         was, now = before.files[name], after.files[name]

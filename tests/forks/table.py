@@ -1,6 +1,6 @@
 """Writes docs/forks.md and the golden diffs: `python -m tests.forks.table [--check]`.
 
-A golden diff is only written when both judges agree with the tool, and is then read by a person
+A golden diff is only written when the judges agree with the tool, and is then read by a person
 before it is committed.
 """
 
@@ -10,20 +10,19 @@ import sys
 from pathlib import Path
 
 from codemods.engine.plan import Plan, Status
-from tests.forks import oracle, trees
+from tests.forks import trees
 from tests.forks.judged import Judged, judged
 from tests.forks.trees import Fork
 
 PAGE = Path(__file__).parents[2] / "docs" / "forks.md"
-HINTS = oracle.Hints(frozenset({"watching.begin"}))
 HEAD = """\
-# What forks do, and what becomes of it
+# What forks do, and what the tool does with it
 
 Each row is a small tree under `fixtures/forks/`, written for this table; its folder there says what
 the fork changed, what is expected, and shows the rewrite. `python -m tests.forks.table` writes this
 page from the tool's own answers, and a test fails where the two differ.
 
-An edit is shown as its status and reason; `-` stands for one that has nothing to do.
+An edit is shown as its status and reason; `-` means that there is nothing to do.
 
 | tree | what the fork did | verdict | kernel | warmup | worker |
 |---|---|---|---|---|---|
@@ -32,7 +31,7 @@ EDITS = ("kernel", "warmup", "worker")
 
 
 def results() -> dict[str, Judged]:
-    return {name: judged(trees.fork(name).tree, HINTS) for name in trees.names()}
+    return {name: judged(trees.fork(name).tree) for name in trees.names()}
 
 
 def page(found: dict[str, Judged]) -> str:

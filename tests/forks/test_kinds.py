@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,16 +9,15 @@ from typing import Any
 import pytest
 
 from codemods.engine.plan import Reason
-from tests.forks import oracle, table, trees
+from tests.forks import running, table, trees
 from tests.forks.judged import Judged, judged
 
-HINTS = oracle.Hints(frozenset({"watching.begin"}))
 NAMES = trees.names()
 
 
 @cache
 def result(name: str) -> Judged:
-    return judged(trees.fork(name).tree, HINTS)
+    return judged(trees.fork(name).tree)
 
 
 FIXABLE = [name for name in NAMES if trees.fork(name).expected["verdict"] == "fixable"]
@@ -82,64 +77,13 @@ def test_a_refusal_says_where_and_what_to_do(name: str) -> None:
         assert len(outcome.detail) > 20
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
-    """What each fixable tree does before and after, run on the CPU."""
-    pytest.importorskip("triton")
-    pytest.importorskip("torch")
-    folder = tmp_path_factory.mktemp("runs")
-    places = {
-        (name, side): tree.write_to(folder / side / name) / tree.package
-        for name in FIXABLE
-        for side, tree in (("before", result(name).before), ("after", result(name).after))
-    }
-    homes = list(places.values())
-    started = [start(homes[half::2]) for half in range(2)]
-    records: dict[str, Any] = {}
-    for process in started:
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
-        records |= json.loads(out)
-    return {
-        name: (
-            records[str(places[name, "before"].parent)],
-            records[str(places[name, "after"].parent)],
-        )
-        for name in FIXABLE
-    }
-
-
-def start(homes: list[Path]) -> subprocess.Popen[str]:
-    """Runs some packages in a process of their own, with Triton's interpreter."""
-    script = Path(__file__).with_name("engine.py")
-    arguments = [word for home in homes for word in (str(home.parent), home.name)]
-    return subprocess.Popen(
-        [sys.executable, str(script), *arguments],
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.parametrize("name", FIXABLE)
-def test_every_v1_start_launches_every_kernel_before_the_monitor(
-    name: str, runs: dict[str, tuple[Any, Any]]
-) -> None:
-    before, after = runs[name]
-    assert after["error"] == before["error"] == ""
-    fork = trees.fork(name).tree
-    wanted = set(oracle.launched_names(fork.inside, fork.package))
-    for start, launches in after["launches"].items():
-        own = list(before["launches"][start])
-        if "v2" in start.split() and b"use_v2_model_runner" in fork.inside[trees.WORKER]:
-            assert launches == own
-        elif "small" in start.split():
-            # One request at a time: the kernel for several can never be launched.
-            assert {"_compute_slot_mapping_kernel", "slot_mapping_kernel"} & set(launches)
-            assert not [launch for launch in launches if launch.startswith("!")]
-        else:
-            assert set(launches) == wanted, start
+def test_every_tree_runs_so_that_the_judge_can_see_a_fault(name: str) -> None:
+    before, after = (running.record(tree) for tree in (result(name).before, result(name).after))
+    assert before.error == after.error == ""
+    assert before.raised == after.raised == {}
+    assert before.requested == after.requested != []
+    assert running.fixed_faults(result(name).before) != []
 
 
 OWN_WARMUPS_LEAVE_SLOTS = (
@@ -151,15 +95,11 @@ OWN_WARMUPS_LEAVE_SLOTS = (
 
 
 @pytest.mark.parametrize("name", FIXABLE)
-def test_warming_up_leaves_no_trace_that_a_request_could_see(
-    name: str, runs: dict[str, tuple[Any, Any]]
-) -> None:
-    before, after = runs[name]
-    # A fork's own warm-up may leave slots; ours leaves nothing.
-    assert after["left"].items() <= before["left"].items()
-    assert after["live"] == before["live"]
-    assert before["left"] == before["live"] == {} or name in OWN_WARMUPS_LEAVE_SLOTS
-    assert after["slots"] == before["slots"]
+def test_only_a_forks_own_warm_up_leaves_slots_behind(name: str) -> None:
+    before, after = (running.record(tree) for tree in (result(name).before, result(name).after))
+    assert after.left.items() <= before.left.items()
+    assert after.live == before.live
+    assert before.left == before.live == {} or name in OWN_WARMUPS_LEAVE_SLOTS
 
 
 def test_the_order_that_a_fork_asserts_still_holds(tmp_path: Path) -> None:

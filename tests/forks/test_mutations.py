@@ -1,4 +1,8 @@
-"""Real releases with one anchor at a time deleted, corrupted or doubled: right, or refused."""
+"""Real releases with one anchor at a time deleted, corrupted or doubled: right, or refused.
+
+The few files of a release that are read here cannot run as an engine. So the judges are the bytes,
+the worker's method with stand-ins for all it calls, and a second run of the tool.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import pytest
 from codemods import release
 from codemods.engine.plan import Verdict
 from tests.forks.judged import judged
+from tests.forks.profiles import part_of
 from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree
 
 pytestmark = pytest.mark.network
@@ -124,7 +129,7 @@ CHANGES = {"deleted": without, "doubled": twice, "cut": cut, "misspelt": misspel
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_the_release_as_it_is_gets_a_right_rewrite(version: str) -> None:
-    result = judged(sources(version))
+    result = judged(sources(version), runs=False)
     assert result.plan.verdict is Verdict.FIXABLE
     assert result.faults == (), result.diff
 
@@ -136,9 +141,9 @@ def test_the_release_as_it_is_gets_a_right_rewrite(version: str) -> None:
 def test_one_anchor_gone_wrong_is_refused_or_still_right(version: str, change: str) -> None:
     tree = sources(version)
     wrong = {}
-    for anchor in anchors(version):
+    for anchor in part_of(anchors(version), list(CHANGES).index(change)):
         mutant = CHANGES[change](tree, anchor)
-        result = judged(mutant, again=False)
+        result = judged(mutant, runs=False)
         if result.faults:
             wrong[f"{anchor.file}:{anchor.first}"] = (result.faults, result.diff)
     assert wrong == {}

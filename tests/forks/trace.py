@@ -1,7 +1,7 @@
 """Runs a worker's method with stand-ins for everything it imports, and writes down each call.
 
-A second judge, for workers made from the base tree: it walks no syntax, it runs the code under
-every setting, so it cannot share a misreading with `oracle`.
+It walks no syntax: it runs the code under every setting, so it cannot share a misreading with the
+tool. It takes any worker, where `running` takes trees that run as a whole.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ REAL = ("typing", "contextlib", "__future__", "collections.abc", "dataclasses", 
 # What the mixes rename: the attributes that mean V2, and the runner.
 V2_NAMES = ("use_v2_model_runner", "use_v2")
 RUNNER_NAMES = ("model_runner", "runner")
+MONITORS = ("watching.begin",)  # a fork's own
 FLAGS = ("v2", "last", "pooling", "eager", "other")
 TURNS = 50  # of all `while` loops of a run
 
@@ -76,6 +77,17 @@ class Stand:
     def __bool__(self) -> bool:
         return self.settings.other
 
+    def __lt__(self, other: object) -> bool:
+        return self.settings.other
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    def __add__(self, other: object) -> Stand:
+        return self
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+    __floordiv__ = __rfloordiv__ = __round__ = __add__
+
     def __mro_entries__(self, bases: object) -> tuple[type, ...]:
         return (object,)
 
@@ -101,7 +113,9 @@ def run(source: bytes, settings: Settings) -> list[str] | None:
     try:
         exec(_code(source), names)
         owners = [v for v in names.values() if isinstance(v, type) and METHOD in vars(v)]
-        worker = object.__new__(names.get("Worker", owners[-1]))  # type: ignore[call-overload]
+        owner: Any = names.get("Worker", owners[-1])
+        rest = {"__getattr__": lambda _, name: Stand(f"self.{name}", events, settings)}
+        worker = object.__new__(type("Worker", (owner,), rest))
         method = getattr(worker, METHOD)
     except (Exception, Endless):
         return None
@@ -147,15 +161,17 @@ def _settle(worker: Any, events: list[str], settings: Settings) -> None:
     worker.scheduler_config = SimpleNamespace(max_num_seqs=4, max_num_batched_tokens=8)
     worker.compilation_config = SimpleNamespace(compile_sizes=[1], compilation_time=0.0)
     worker.observability_config = stand("observability")
+    worker.vllm_config = stand("config")
     for name in RUNNER_NAMES:
         setattr(worker, name, stand("runner"))
-    worker.fork = stand("fork")
 
 
 @lru_cache(maxsize=64)
-def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) -> tuple[str, ...]:
+def faults(before: bytes, after: bytes) -> tuple[str, ...]:
     """What running both shows to be wrong with the rewrite of the worker."""
     found: set[str] = set()
+    if before == after:
+        return ()
     knows_v2 = any(name.encode() in before for name in V2_NAMES)
     for values in product((False, True), repeat=len(FLAGS)):
         settings = Settings(*values)
@@ -174,7 +190,7 @@ def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) 
         if len(ours) > 1:
             found.add(f"called twice: {settings}")
         steps = [i for i, event in enumerate(now) if event.endswith(STEPS)]
-        late = [i for i, event in enumerate(now) if _announces(event, monitors)]
+        late = [i for i, event in enumerate(now) if _announces(event)]
         if ours and steps and ours[0] < steps[-1]:
             found.add(f"called before the dummy run: {settings}")
         if late and not (ours and ours[0] < late[0]):
@@ -184,9 +200,9 @@ def faults(before: bytes, after: bytes, monitors: frozenset[str] = frozenset()) 
     return tuple(sorted(found))
 
 
-def _announces(event: str, monitors: frozenset[str]) -> bool:
+def _announces(event: str) -> bool:
     return (
         ("jit_monitor" in event and event.endswith(".activate"))
-        or any(event.endswith(name) for name in monitors)
+        or event.endswith(MONITORS)
         or ("environ[" in event and "STARTED" in event)
     )

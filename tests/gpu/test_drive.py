@@ -69,8 +69,8 @@ def root(tmp_path: Path) -> Path:
         package = tree / "vllm" / "entrypoints" / "openai"
         package.mkdir(parents=True)
         (package / "api_server.py").write_text(FAKE_SERVER)
-        told = {"package": "vllm", "sha256": folder}
-        (tree / "served.json").write_text(json.dumps(told))
+        about = {"package": "vllm", "sha256": folder}
+        (tree / "served.json").write_text(json.dumps(about))
     return tmp_path
 
 
@@ -99,7 +99,7 @@ def test_three_pairs_are_timed_in_alternating_order(root: Path) -> None:
     assert all(result["timed"] for result in results.values())
 
 
-def test_compiles_at_start_and_during_requests_are_told_apart(root: Path) -> None:
+def test_compiles_at_start_and_during_requests_are_counted_apart(root: Path) -> None:
     results, table = drive(root, "--stages", "counts", "--only", "block-size-32")
     before = results["0.23.0/block-size-32/before/1"]
     after = results["0.23.0/block-size-32/slot-mapping/1"]

@@ -89,10 +89,10 @@ def test_the_tools_own_proofs_hold_on_the_gpu(session: Session, tmp_path_factory
     from trees import recipe_options
 
     work = tmp_path_factory.mktemp("verify")
-    told = suites.gpu_proofs(session.before, work, recipe_options(BOTH), 300.0)
-    session.lines.append(suites.row(told))
-    assert "error" not in told, told["error"]
-    bad = [row for row in told["verify"]["proofs"] if row["status"] == "fail"]
+    proved = suites.gpu_proofs(session.before, work, recipe_options(BOTH), 300.0)
+    session.lines.append(suites.row(proved))
+    assert "error" not in proved, proved["error"]
+    bad = [row for row in proved["verify"]["proofs"] if row["status"] == "fail"]
     assert bad == []
 
 

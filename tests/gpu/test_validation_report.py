@@ -22,6 +22,8 @@ ABOUT = {
 }  # fmt: skip
 Result = dict[str, Any]
 
+REPORTED = "3 → 0, **reported** → not reported"
+
 
 def served(side: str, ms: float, run: int = 1, case: str = "dense", **more: Any) -> Result:
     """A server's result: before the rewrite its requests compile the kernel three times."""
@@ -67,15 +69,15 @@ def test_three_pairs_become_medians_with_their_spread(
     docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = add(docs, monkeypatch, *pairs((1000, 400), (1100, 380), (1050, 500)))
-    row = "| Triton | 0.23.0 | 3 → 0, **named** → silent | 1050 (1000 to 1100) | 400 (380 to 500) |"
+    row = f"| Triton | 0.23.0 | {REPORTED} | 1050 (1000 to 1100) | 400 (380 to 500) |"
     assert f"{row} 650 ms less | none |" in text
     assert "`abcdef012345`" in text
-    assert "answers are equal token by token" in text
+    assert "are equal token by token" in text
 
 
 def test_two_pairs_are_no_times(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = add(docs, monkeypatch, *pairs((1000, 400), (1100, 380)))
-    assert "| 3 → 0, **named** → silent | not timed | not timed |  | none |" in text
+    assert "| 3 → 0, **reported** → not reported | not timed | not timed |  | none |" in text
     assert not (docs / "validation.svg").exists()
 
 
@@ -118,7 +120,7 @@ def test_a_hybrid_shows_both_kernels_side_by_side(
         served("both", 1100, case="hybrid", timed=False, kernels=set()),
     ]
     text = add(docs, monkeypatch, *results)
-    cells = "0+3 → 0+0 → 0+0, named: before | 0+3 → 0+3 → 0+0, named: before, slot-mapping"
+    cells = "0+3 → 0+0 → 0+0, reported: before | 0+3 → 0+3 → 0+0, reported: before, slot-mapping"
     assert f"| hybrid | 0.23.0 | {cells} | none |" in text
 
 
@@ -126,12 +128,12 @@ def test_a_hybrid_served_as_released_alone_makes_no_claim_of_the_rewrite(
     docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = add(docs, monkeypatch, served("before", 9, case="hybrid", kernels={KERNEL, ZERO}))
-    cell = "0+3 → not run → not run, named: before"
+    cell = "0+3 → not run → not run, reported: before"
     assert f"| hybrid | 0.23.0 | {cell} | {cell} | not run |" in text
     assert "| hybrid | slot-mapping, both | 0.23.0 |" in text
 
 
-def test_an_answer_that_differs_is_said(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_differs_is_listed(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = pairs((1000, 400))
     results[1]["requests"][0]["answer"] = [5]
     text = add(docs, monkeypatch, *results)
@@ -163,7 +165,7 @@ def test_what_was_cut_off_is_not_run_and_no_failure(
     cut = served("slot-mapping", 1, case="ngram") | {"error": error}
     text = add(docs, monkeypatch, served("before", 9, case="ngram"), cut)
     assert "## What failed" not in text
-    assert "| 3 → not run, **named** |" in text
+    assert "| 3 → not run, **reported** |" in text
     assert "| ngram | slot-mapping | 0.23.0 |" in text
     assert len(json.loads((docs / "validation" / "results.json").read_text())) == 1
 
@@ -205,11 +207,11 @@ def test_proofs_are_counted_and_their_times_left_out(
         {"recipe": "slot-mapping", "proof": proof, "status": status, "figures": {"us": 2.5}}
         for proof, status in (("keys", "pass"), ("gpu-cost", "pass"), ("gpu-state", "fail"))
     ]
-    told = docs / "verify-0.21.0.json"
-    told.write_text(json.dumps({"tree": {"version": "0.21.0"}, "proofs": rows}))
+    verified = docs / "verify-0.21.0.json"
+    verified.write_text(json.dumps({"tree": {"version": "0.21.0"}, "proofs": rows}))
     beside = docs / "new.jsonl"
     beside.write_text(json.dumps(served("before", 9)) + "\n")
-    assert run(monkeypatch, "--add", str(told), str(beside)) == 0
+    assert run(monkeypatch, "--add", str(verified), str(beside)) == 0
     row = "| `verify --gpu` | 0.21.0 | 2 of 3 rows pass, 1 fail; gpu-state fail |"
     assert row in (docs / "validation.md").read_text()
     assert "2.5" not in (docs / "validation" / "results.json").read_text()
@@ -222,7 +224,7 @@ def test_an_earlier_rewrites_counts_stand_apart_until_there_are_new_ones(
     (docs / "validation").mkdir()
     (docs / "validation" / "earlier.json").write_text(json.dumps(old))
     first = add(docs, monkeypatch, served("before", 9))
-    assert "| 3 → 0, **named** → silent |" in first.partition("## With an earlier rewrite")[2]
+    assert f"| {REPORTED} |" in first.partition("## With an earlier rewrite")[2]
     assert "| ngram | before, slot-mapping | 0.23.0, 0.26.0 |" in first
     assert "## With an earlier rewrite" not in add(docs, monkeypatch, *old)
 

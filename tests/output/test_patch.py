@@ -15,7 +15,7 @@ import codemods.output.patch
 from codemods.cli.main import main
 from codemods.engine.hunks import hunks
 from codemods.engine.plan import Outcome, Plan, Reason, RecipePlan, Status, Verdict
-from codemods.output.landing import lands
+from codemods.output.applies import applies_exactly
 from codemods.output.mail import Mail
 from codemods.output.patch import blob_id, mailbox, mails, unified
 from codemods.output.table import version
@@ -56,7 +56,7 @@ def test_an_unchanged_file_beside_a_changed_one_is_left_out(tmp_path: Path) -> N
 def test_making_a_patch_leaves_the_tree_alone(tmp_path: Path) -> None:
     plan = plan_over(tmp_path, ("vllm/a.py", b"x\n", b"y\n"))
     stamp = (tmp_path / "vllm/a.py").stat()
-    assert all(lands(plan.changes, form) for form in every_form(plan))
+    assert all(applies_exactly(plan.changes, form) for form in every_form(plan))
     assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["vllm", "a.py"]
     assert (tmp_path / "vllm/a.py").read_bytes() == b"x\n"
     assert (tmp_path / "vllm/a.py").stat().st_mtime_ns == stamp.st_mtime_ns
@@ -134,7 +134,7 @@ def test_files_come_in_the_order_of_their_paths(tmp_path: Path) -> None:
 def test_names_are_quoted_as_git_quotes_them(tmp_path: Path, path: str, written: bytes) -> None:
     plan = plan_over(tmp_path, (path, b"x\n", b"y\n"))
     assert unified(plan).startswith(written)
-    assert all(lands(plan.changes, form) for form in every_form(plan))
+    assert all(applies_exactly(plan.changes, form) for form in every_form(plan))
 
 
 # --- the mailbox ----------------------------------------------------------------------------

@@ -185,9 +185,9 @@ def tool(*arguments: str) -> bytes:
 
 
 def script(name: str, folder: Path, *arguments: str) -> Ran:
-    """Run a recipe that is a whole script, in `folder`, from a file elsewhere."""
+    """Run an example that is a whole script, in `folder`, from a file elsewhere."""
     file = folder.parent / f"{name}.sh"
-    file.write_text(recipe(name), encoding="utf-8")
+    file.write_text(example(name), encoding="utf-8")
     file.chmod(0o755)
     return run([str(file), *arguments], folder)
 
@@ -228,10 +228,10 @@ def pages() -> str:
     return "".join((REPOSITORY / page).read_text(encoding="utf-8") for page in PAGES)
 
 
-def recipe(name: str) -> str:
+def example(name: str) -> str:
     """The block of the pages that has this name."""
-    found = re.search(rf"<!-- recipe: {re.escape(name)} -->\n```\w+\n(.*?)```\n", pages(), re.S)
-    assert found is not None, f"no page has a recipe {name!r}"
+    found = re.search(rf"<!-- example: {re.escape(name)} -->\n```\w+\n(.*?)```\n", pages(), re.S)
+    assert found is not None, f"no page has an example {name!r}"
     return found[1]
 
 

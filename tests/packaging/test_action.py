@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consumers import REPOSITORY, Case, Ran, commit_all, need, recipe, run, run_well
+from consumers import REPOSITORY, Case, Ran, commit_all, example, need, run, run_well
 from traps import Traps
 
 yaml = pytest.importorskip("yaml", reason="PyYAML, which pre-commit brings, is not installed")
@@ -218,7 +218,7 @@ def test_the_tool_is_installed_from_the_action_and_runs_without_the_checkout(
     small.assert_fixed(tree)
 
 
-def test_every_step_names_its_shell_and_no_expression_stands_in_a_script() -> None:
+def test_every_step_names_its_shell_and_no_expression_is_in_a_script() -> None:
     for step in action()["runs"]["steps"]:
         assert step["shell"] == "bash"
         assert "${{" not in step["run"]
@@ -232,7 +232,7 @@ def test_every_python_is_isolated() -> None:
 
 
 def test_the_workflow_on_the_page_gives_inputs_that_the_action_has() -> None:
-    workflow = yaml.safe_load(recipe("workflow"))
+    workflow = yaml.safe_load(example("workflow"))
     steps = workflow["jobs"]["check"]["steps"]
     clones = {step["with"]["path"] for step in steps if step["uses"].startswith("actions/checkout")}
     (step,) = (step for step in steps if step["uses"].startswith("./"))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, Case, Ran, need, recipe, run, tarball, update_patch
+from consumers import FORMS, Case, Ran, example, need, run, tarball, update_patch
 
 PKGBUILD = """\
 pkgname=vllm
@@ -41,7 +41,7 @@ def anyones() -> Iterator[Path]:
 
 def makepkg(tree: Path, version: str, folder: Path, *options: str) -> Ran:
     tarball(tree, folder, f"vllm-{version}")
-    text = PKGBUILD.format(version=version, recipe=recipe("arch"))
+    text = PKGBUILD.format(version=version, recipe=example("arch"))
     (folder / "PKGBUILD").write_text(text, encoding="utf-8")
     command = ["makepkg", "--nodeps", "--noconfirm", "--force", *options]
     if os.geteuid() == 0:

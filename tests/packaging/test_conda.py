@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, Ran, need, recipe, run, run_well, tarball, update_patch
+from consumers import FORMS, PATCH, Case, Ran, example, need, run, run_well, tarball, update_patch
 
 RECIPE = """\
 context:
@@ -36,7 +36,7 @@ def rattler_build(tree: Path, version: str, folder: Path) -> Ran:
     if found is None or found.origin is None:
         pytest.skip("rattler-build is not installed")
     tarball(tree, folder, f"vllm-{version}")
-    text = RECIPE.format(version=version, recipe=recipe("conda"))
+    text = RECIPE.format(version=version, recipe=example("conda"))
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
     return run([sys.executable, "-c", BUILD], folder, PYTHONPATH=str(Path(found.origin).parents[1]))
 

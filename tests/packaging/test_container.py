@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from consumers import Case, contents, environment, recipe, run
+from consumers import Case, contents, environment, example, run
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_an_image_that_needs_no_fix_is_left_as_it_is(
 
 
 def last_line() -> str:
-    """The shell command of the recipe's last RUN instruction."""
-    return re.split(r"^RUN ", recipe("dockerfile"), flags=re.MULTILINE)[-1].strip()
+    """The shell command of the example's last RUN instruction."""
+    return re.split(r"^RUN ", example("dockerfile"), flags=re.MULTILINE)[-1].strip()
 
 
 def python3(folder: Path, site: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, Ran, need, recipe, run, run_well, script, tarball
+from consumers import FORMS, PATCH, Case, Ran, example, need, run, run_well, script, tarball
 
 CONTROL = """\
 Source: vllm
@@ -67,7 +67,7 @@ def debianised(tree: Path, version: str, folder: Path, rules: str = RULES) -> Pa
 
 
 def with_rules(tree: Path, version: str, folder: Path) -> Path:
-    return debianised(tree, version, folder, RULES + "\n" + recipe("debian-rules"))
+    return debianised(tree, version, folder, RULES + "\n" + example("debian-rules"))
 
 
 def with_patch(case: Case, form: str, folder: Path) -> Path:

@@ -12,8 +12,8 @@ from consumers import (
     Case,
     commit_all,
     contents,
+    example,
     need,
-    recipe,
     run,
     run_well,
 )
@@ -32,7 +32,7 @@ def placed(case: Case, form: str, tree: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_git_apply_lands_each_form_once(case: Case, form: str, tmp_path: Path) -> None:
+def test_git_apply_takes_each_form_once(case: Case, form: str, tmp_path: Path) -> None:
     tree = placed(case, form, tmp_path / "tree")
     commit_all(tree)
     assert run_well(f"git apply ../{PATCH}", tree) == ""
@@ -92,7 +92,7 @@ def test_crlf_in_the_repository_needs_keep_cr(form: str, tmp_path: Path, crlf: C
     assert run(f"git am {PATCH}", tree).status != 0
     run_well("git am --abort", tree)
     crlf.assert_untouched(tree)
-    run_well(recipe("keep-cr"), tree)
+    run_well(example("keep-cr"), tree)
     crlf.assert_fixed(tree)
 
 
@@ -125,7 +125,7 @@ def test_crlf_that_git_makes_needs_plain_git_am(small: Case, by: str, tmp_path: 
 
 def line_ends(tree: Path) -> set[str]:
     """What the page's command says of the files of the patch, index and work tree."""
-    ran = run(recipe("eol"), tree)
+    ran = run(example("eol"), tree)
     assert ran.status == 0, ran.output
     return {" ".join(line.split()[:2]) for line in ran.output.splitlines()}
 
@@ -134,7 +134,7 @@ def line_ends(tree: Path) -> set[str]:
 def test_a_crlf_tree_needs_nothing_more_of_git_apply(form: str, tmp_path: Path, crlf: Case) -> None:
     tree = placed(crlf, form, tmp_path / "tree")
     commit_all(tree)
-    # git calls every added carriage return "trailing whitespace" unless told not to look.
+    # git calls every added carriage return "trailing whitespace" without an option against it.
     run_well(f"git -c core.whitespace=cr-at-eol apply ../{PATCH}", tree)
     crlf.assert_fixed(tree)
 
@@ -153,7 +153,7 @@ def test_inside_an_outer_repository_git_apply_does_nothing_and_says_nothing(
     small.assert_untouched(tree)
 
 
-def test_inside_an_outer_repository_git_apply_lands_a_plain_diff(
+def test_inside_an_outer_repository_git_apply_takes_a_plain_diff(
     small: Case, tmp_path: Path
 ) -> None:
     tree = placed(small, "unified", tmp_path / "build" / "vllm")
@@ -163,25 +163,25 @@ def test_inside_an_outer_repository_git_apply_lands_a_plain_diff(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_documented_command_lands_inside_an_outer_repository(
+def test_the_documented_command_works_inside_an_outer_repository(
     small: Case, form: str, tmp_path: Path
 ) -> None:
     tree = placed(small, form, tmp_path / "build" / "vllm")
     run_well("git init -q", tmp_path)
-    assert run_well(recipe("inside"), tree) == ""
+    assert run_well(example("inside"), tree) == ""
     small.assert_fixed(tree)
-    assert run(recipe("inside"), tree).status != 0
+    assert run(example("inside"), tree).status != 0
 
 
 @pytest.mark.parametrize("form", MAILBOXES)
-def test_git_am_directory_lands_where_the_repository_tracks_vllm_below(
+def test_git_am_directory_works_where_the_repository_tracks_vllm_below(
     small: Case, form: str, tmp_path: Path
 ) -> None:
     outer = tmp_path / "outer"
     small.copy(outer / "third_party/vllm")
     commit_all(outer)
     (outer / PATCH).write_bytes(small.patches[form])
-    run_well(recipe("directory"), outer)
+    run_well(example("directory"), outer)
     small.assert_fixed(outer / "third_party/vllm")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from consumers import COMPLAINT, FORMS, Case, Ran, need, recipe, run, update_patch
+from consumers import COMPLAINT, FORMS, Case, Ran, example, need, run, update_patch
 
-# What the recipe needs of nixpkgs: an override, and patches applied as stdenv's patchPhase does.
+# What the example needs of nixpkgs: an override, and patches applied as stdenv's patchPhase does.
 DEFAULT = """\
 let
   make = attributes: derivation {{
@@ -30,7 +30,7 @@ in
 
 def nix_build(tree: Path, version: str, folder: Path) -> Ran:
     need("nix-build", "patch")
-    text = DEFAULT.format(version=version, tree=tree, recipe=recipe("nix"))
+    text = DEFAULT.format(version=version, tree=tree, recipe=example("nix"))
     (folder / "default.nix").write_text(text, encoding="utf-8")
     store = {
         "NIX_STORE_DIR": str(folder / "nix/store"),

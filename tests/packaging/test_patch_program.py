@@ -23,7 +23,7 @@ def _patch() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_patch_lands_each_form_and_refuses_it_the_second_time(
+def test_patch_takes_each_form_and_refuses_it_the_second_time(
     case: Case, form: str, command: str, tmp_path: Path
 ) -> None:
     tree = case.copy(tmp_path / "tree")
@@ -51,7 +51,7 @@ def test_patch_t_alone_takes_the_fix_out_again_as_the_page_warns(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_patch_lands_in_a_folder_of_another_repository(
+def test_patch_works_in_a_folder_of_another_repository(
     small: Case, form: str, tmp_path: Path
 ) -> None:
     need("git")

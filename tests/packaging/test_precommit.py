@@ -13,9 +13,9 @@ from consumers import (
     Case,
     Ran,
     commit_all,
+    example,
     need,
     pages,
-    recipe,
     run,
     run_well,
 )
@@ -110,7 +110,7 @@ def test_no_hook_imports_a_module_of_the_repository(
 
 
 def test_the_pages_own_configuration_checks(small: Case, fork: Path) -> None:
-    repository = configured(fork, recipe("pre-commit"))
+    repository = configured(fork, example("pre-commit"))
     ran = hook(repository, CHECK)
     assert ran.status == 1
     assert "fixable" in ran.output
@@ -129,7 +129,7 @@ def test_pre_commit_installs_the_hooks_from_a_clone(
     traps = Traps(fork, tmp_path / "marker")
     traps.set()
     (tmp_path / "vllm-codemods").symlink_to(REPOSITORY)
-    ran = pre_commit(recipe("try-repo"), fork)
+    ran = pre_commit(example("try-repo"), fork)
     assert ran.status == 1, ran.output
     assert "fixable" in ran.output
     traps.assert_untouched()

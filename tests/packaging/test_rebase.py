@@ -98,7 +98,7 @@ def test_a_second_run_changes_nothing(fork: Path) -> None:
         assert run_well("git rev-parse HEAD", fork) == before
 
 
-def test_the_fix_is_dropped_and_made_anew_where_upstream_changed_its_lines(fork: Path) -> None:
+def test_the_fix_is_dropped_and_created_again_where_upstream_changed_its_lines(fork: Path) -> None:
     assert rebase(fork).status == 0
     table = (FIXTURE / TABLE).read_text()
     both = '@triton.jit(do_not_specialize=["max_num_tokens"])'

@@ -11,8 +11,8 @@ from consumers import (
     MAILBOXES,
     Case,
     Ran,
+    example,
     need,
-    recipe,
     run,
     run_well,
     tarball,
@@ -68,7 +68,7 @@ def test_the_recipe_builds_the_fix_again_and_again(small: Case, top: Path) -> No
     need("bsdtar")
     for _ in range(2):
         assert update_patch(top / "SOURCES", small.root, small.version).status == 0
-        ran = rpmbuild(top, "-bb", small.root, small.version, recipe("rpm"))
+        ran = rpmbuild(top, "-bb", small.root, small.version, example("rpm"))
         assert ran.status == 0, ran.output
         (package,) = (top / "RPMS").rglob("*.rpm")
         (top / "installed").mkdir(exist_ok=True)
@@ -81,17 +81,17 @@ def test_a_build_of_a_release_that_was_not_asked_about_stops(
     older: Case, newer: Path, top: Path
 ) -> None:
     put_patch(top, older, "dep3")
-    ran = rpmbuild(top, "-bp", newer, "0.29.0", recipe("rpm"))
+    ran = rpmbuild(top, "-bp", newer, "0.29.0", example("rpm"))
     assert ran.status != 0
     assert "warm-up-slot-mapping-0.29.0.patch" in ran.output
     assert update_patch(top / "SOURCES", newer, "0.29.0").status == 1
-    assert rpmbuild(top, "-bp", newer, "0.29.0", recipe("rpm")).status != 0
+    assert rpmbuild(top, "-bp", newer, "0.29.0", example("rpm")).status != 0
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_autosetup_applies_each_form(case: Case, form: str, top: Path) -> None:
     put_patch(top, case, form)
-    ran = rpmbuild(top, "-bp", case.root, case.version, recipe("rpm"))
+    ran = rpmbuild(top, "-bp", case.root, case.version, example("rpm"))
     assert ran.status == 0, ran.output
     assert not COMPLAINT.search(ran.output), ran.output
     case.assert_fixed(top / "BUILD" / f"vllm-{case.version}")
@@ -115,9 +115,9 @@ def test_autosetup_fails_on_a_tree_that_has_the_fix(
     need("git")
     put_patch(top, small, "dep3")
     fixed = small.copy_fixed(tmp_path / "fixed")
-    spec = recipe("rpm") if lines == "patch" else with_git_am()
+    spec = example("rpm") if lines == "patch" else with_git_am()
     assert rpmbuild(top, "-bp", fixed, small.version, spec).status != 0
 
 
 def with_git_am() -> str:
-    return recipe("rpm").replace("%autosetup", "%autosetup -S git_am")
+    return example("rpm").replace("%autosetup", "%autosetup -S git_am")

@@ -1,4 +1,4 @@
-"""The pages' general recipes: the tool in the build, and the patch made for each release."""
+"""The pages' general examples: the tool in the build, and the patch made for each release."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from consumers import Case, contents, need, pages, recipe, run, run_well, update_patch
+from consumers import Case, contents, example, need, pages, run, run_well, update_patch
 
 
 def test_require_rewrites_once_and_then_fails_in_one_line(small: Case, tmp_path: Path) -> None:
     tree = small.copy(tmp_path / "tree")
-    assert run(recipe("require"), tree).status == 0
+    assert run(example("require"), tree).status == 0
     small.assert_fixed(tree)
-    again = run(f"{recipe('require').strip()} 2>&1 >/dev/null", tree)
+    again = run(f"{example('require').strip()} 2>&1 >/dev/null", tree)
     assert again.status == 1
     assert "already-fixed" in again.output
     assert again.output.count("\n") == 1
@@ -77,17 +77,17 @@ def test_the_same_options_give_the_same_bytes(small: Case, tmp_path: Path) -> No
     assert run(f"{command} 2>/dev/null", tmp_path) == first
 
 
-def test_a_dry_run_of_the_recipe_changes_nothing(small: Case, tmp_path: Path) -> None:
+def test_a_dry_run_of_the_example_changes_nothing(small: Case, tmp_path: Path) -> None:
     tree = small.copy(tmp_path / "tree")
     before = contents(tree)
-    assert run(f"{recipe('require').strip()} --dry-run", tree).status == 0
+    assert run(f"{example('require').strip()} --dry-run", tree).status == 0
     assert contents(tree) == before
 
 
-def test_the_pages_have_no_recipe_that_no_test_runs_and_nothing_to_fill_in() -> None:
-    names = re.findall(r"<!-- recipe: ([\w-]+) -->", pages())
+def test_the_pages_have_no_example_that_no_test_runs_and_nothing_to_fill_in() -> None:
+    names = re.findall(r"<!-- example: ([\w-]+) -->", pages())
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py"))
     for name in names:
-        assert re.search(rf"(recipe|run_line|script)\([\"']{name}[\"']", tests), name
+        assert re.search(rf"(example|run_line|script)\([\"']{name}[\"']", tests), name
     assert len(names) == len(set(names))
     assert not re.findall(r"OWNER|rev: v|example\.org", pages())

@@ -53,10 +53,10 @@ def test_a_proof_that_needs_no_triton_runs_without_it(
 @pytest.mark.parametrize("version", ["3.4.0", "3.5.1", "2.3.1"])
 def test_an_old_triton_is_said_to_be_too_old(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "triton_version", lambda: version)
-    told = runner.what_is_missing()
-    assert told is not None
-    assert told.startswith(f"triton {version} is too old")
-    assert "pip install" in told
+    message = runner.what_is_missing()
+    assert message is not None
+    assert message.startswith(f"triton {version} is too old")
+    assert "pip install" in message
 
 
 @pytest.mark.parametrize("version", ["3.6.0", "3.10.0", "4.0.0+git1"])

@@ -47,7 +47,7 @@ def test_a_right_rewrite_is_proved(tmp_path: Path) -> None:
     assert (row.figures["files"], row.figures["lines_removed"]) == (3, 2)
 
 
-def test_a_tree_with_nothing_to_change_is_taken_as_it_stands(tmp_path: Path) -> None:
+def test_a_tree_with_nothing_to_change_is_taken_as_it_is(tmp_path: Path) -> None:
     made = real(tmp_path)
     for change in made.changes:
         (tmp_path / change.path).write_bytes(change.after)

@@ -1,4 +1,4 @@
-"""Triton's own binder: what is told where it is not as it was."""
+"""Triton's own binder: what is reported where it is not as it was."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_launches_that_cannot_be_intercepted_are_one_line(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("target", ["cuda", "cuda:sm_90", "hip:90", "", "metal:1"])
-def test_a_target_that_is_none_is_told(target: str) -> None:
+def test_a_target_that_is_none_is_reported(target: str) -> None:
     pytest.importorskip("triton")
     with pytest.raises(CannotRunError, match="no such target"):
         Binder(target)

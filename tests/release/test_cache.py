@@ -1,4 +1,4 @@
-"""The cache of releases: whole, or read anew."""
+"""The cache of releases: whole, or read again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytest.importorskip("pypi_simple")
 pytest.importorskip("remotezip")
 
 
-def test_a_cached_file_that_was_changed_is_read_anew(index: Index) -> None:
+def test_a_cached_file_that_was_changed_is_read_again(index: Index) -> None:
     index.offer((WHEEL, wheel(PACKAGE)))
     tree = fetch("0.21.0")
     (tree / "vllm/v1/worker/block_table.py").write_bytes(b"changed")
@@ -31,7 +31,7 @@ def test_a_cached_file_that_was_changed_is_read_anew(index: Index) -> None:
 
 
 @pytest.mark.parametrize("name", ["SHA256SUMS", "tree/vllm/__init__.py"])
-def test_a_cache_that_lost_a_file_is_read_anew(index: Index, name: str) -> None:
+def test_a_cache_that_lost_a_file_is_read_again(index: Index, name: str) -> None:
     index.offer((WHEEL, wheel(PACKAGE)))
     tree = fetch("0.21.0")
     (tree.parent / name).unlink()

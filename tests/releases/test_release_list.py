@@ -22,7 +22,7 @@ def test_the_readme_says_what_the_list_says() -> None:
     assert release_table.main(["--check"]) == 0, "run tools/release_table.py"
 
 
-def test_a_stale_table_is_told_and_left_alone(tmp_path: Path) -> None:
+def test_a_stale_table_is_reported_and_left_alone(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     text = f"before\n{release_table.BEGIN}\nold\n{release_table.END}\nafter\n"
     readme.write_text(text, "utf-8")
@@ -47,8 +47,26 @@ def test_a_readme_without_markers_is_left_alone(tmp_path: Path) -> None:
     assert readme.read_text("utf-8") == "text\n"
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_release_without_one_entry_of_each_recipe_is_refused(
+    count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = tmp_path / "releases.toml"
+    text = release_table.LIST.read_text("utf-8")
+    listed.write_text(text.replace('"0.24.0",\n]', '"0.24.0",\n]' if count else "]"), "utf-8")
+    if count:
+        listed.write_text(text.replace('releases = ["0.25.0"', 'releases = ["0.24.0", "0.25.0"'))
+    readme = tmp_path / "README.md"
+    readme.write_text(f"{release_table.BEGIN}{release_table.END}\n", "utf-8")
+    before = readme.read_bytes()
+    assert release_table.main([str(readme), "--releases", str(listed)]) == 2
+    where = f"{count} tables [also.kv-block-zeroing.…] of releases.toml"
+    assert capsys.readouterr().err == f"0.24.0 is in {where}: it must be in one\n"
+    assert readme.read_bytes() == before
+
+
 def test_every_release_of_the_list_is_in_the_table() -> None:
-    table = release_table.table()
+    table = release_table.table(PINNED)
     assert [version for version in KNOWN if version not in table] == []
 
 

@@ -1,4 +1,4 @@
-"""Every pinned vLLM release, from its real sources: what is found in it, and what becomes of it."""
+"""Every pinned vLLM release, from its real sources: what is found in it, and what is written."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_changed_files_compile(rewritten: Rewritten) -> None:
         compile(rewritten.after[name], name, "exec", dont_inherit=True)
 
 
-def test_the_call_stands_before_the_monitor_at_the_top_level_of_its_method(
+def test_the_call_is_before_the_monitor_at_the_top_level_of_its_method(
     rewritten: Rewritten,
 ) -> None:
     tree = ast.parse(rewritten.after["vllm/v1/worker/gpu_worker.py"])

@@ -102,11 +102,11 @@ NOT_ADDED = {
     ),
     "numba": (
         KERNEL.format("(cache=True)").replace("triton", "numba"),
-        "no decorator that is seen to be Triton's jit: @numba.jit\n",
+        "no decorator that the tool knows as Triton's jit: @numba.jit\n",
     ),
     "lazy": (
         KERNEL.format("").replace("import triton", "triton = lazy('triton')"),
-        "no decorator that is seen to be Triton's jit: @triton.jit",
+        "no decorator that the tool knows as Triton's jit: @triton.jit",
     ),
     "assigned": (
         "import triton\n\n_scale_kernel = triton.jit(plain)\n",

@@ -1,4 +1,4 @@
-"""Each shape that a jit decorator has, with what becomes of it."""
+"""Each shape that a jit decorator has, with the result."""
 
 from __future__ import annotations
 
@@ -601,7 +601,7 @@ def test_positions_count_through_every_kind_of_parameter() -> None:
         ),
     ],
 )
-def test_every_definition_is_rewritten_wherever_it_stands(before: str, after: str) -> None:
+def test_every_definition_is_rewritten_wherever_it_is(before: str, after: str) -> None:
     head = "import triton\nimport triton.language as tl\n\n"
     separator = "\n" if "class " in before else ""
     rewrites(rewrite, head + separator + _block(before), head + separator + _block(after))
@@ -831,12 +831,12 @@ SPREAD = {
 
 
 @pytest.mark.parametrize(("before", "after"), SPREAD.values(), ids=SPREAD)
-def test_what_stands_over_several_lines_goes_on_so(before: str, after: str) -> None:
+def test_what_is_over_several_lines_goes_on_so(before: str, after: str) -> None:
     before, after = (inspect.cleandoc(one) for one in (before, after))
     rewrites(rewrite, decorated(before), decorated(after))
 
 
-def test_a_line_that_was_broken_already_is_not_laid_out_anew() -> None:
+def test_a_line_that_was_broken_already_is_not_laid_out_again() -> None:
     long = "x" * 100
     rewrites(
         rewrite,

@@ -166,7 +166,7 @@ def test_what_may_be_something_else_is_not_tritons_jit(text: str) -> None:
         ("CE", "CE = tl.int32\nOTHER = tl.constexpr", False),
     ],
 )
-def test_constexpr_is_told_as_triton_tells_it(annotation: str, head: str, expected: bool) -> None:
+def test_constexpr_is_what_triton_takes_for_it(annotation: str, head: str, expected: bool) -> None:
     scope, function = kernel(f"{head}\ndef k(n: {annotation}): ...")
     assert [scope.is_constexpr(one) for one in parameters(function)] == [expected]
 

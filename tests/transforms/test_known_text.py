@@ -35,7 +35,7 @@ def test_a_source_without_a_last_line_end_stays_so(end: str) -> None:
     assert without(code, "    ", KNOWN) == rest
 
 
-def test_it_goes_wherever_it_stands() -> None:
+def test_it_goes_wherever_it_is() -> None:
     assert without(BEFORE + OURS + "    y = 1\n" + OURS, "    ", KNOWN) == BEFORE + "    y = 1\n"
 
 

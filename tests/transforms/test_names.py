@@ -1,4 +1,4 @@
-"""What the names of a module stand for."""
+"""What the names of a module mean."""
 
 from __future__ import annotations
 

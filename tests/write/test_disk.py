@@ -124,7 +124,9 @@ def test_a_read_only_mount_inside_a_writable_tree_leaves_every_file(mount: Mount
         run("umount", folder)
 
 
-def test_a_mount_that_turns_read_only_half_way_is_told_and_completed_later(mount: Mount) -> None:
+def test_a_mount_that_turns_read_only_is_reported_and_completed_later(
+    mount: Mount,
+) -> None:
     disk = mount("size=1m")
     tree = planned_tree(disk / "tree")
     renames = 0

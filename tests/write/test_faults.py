@@ -44,7 +44,7 @@ def test_a_call_that_fails_once_leaves_every_file_old_or_every_file_new(
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_failure_that_lasts_is_told_truly_and_the_next_apply_completes_the_write(
+def test_a_failure_that_lasts_is_reported_truly_and_the_next_apply_completes_the_write(
     memory_tree: PlannedTree, error: int
 ) -> None:
     tree = memory_tree

@@ -15,8 +15,8 @@ import sys
 import time
 
 
-def _record(**told):
-    function = told.get("fn")
+def _record(**event):
+    function = event.get("fn")
     line = {
         "time": time.time(),
         "pid": os.getpid(),
@@ -31,9 +31,9 @@ def _record(**told):
 def _install(knobs):
     earlier = knobs.runtime.jit_post_compile_hook
 
-    def hook(**told):
-        _record(**told)
-        return None if earlier is None else earlier(**told)
+    def hook(**event):
+        _record(**event)
+        return None if earlier is None else earlier(**event)
 
     knobs.runtime.jit_post_compile_hook = hook
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-# What the keys are made for; they differ between targets only in how pointers are told apart.
+# What the keys are made for; they differ between targets only in how pointers are distinguished.
 TARGET = ("cuda", 90, 32)
 
 

@@ -12,7 +12,7 @@ from .stands import Stand, World, stood_in
 
 METHOD = "compile_or_warm_up_model"
 MODULE = "v1.worker.gpu_worker"
-# `other` is what every condition comes to that none of the four decides.
+# `other` is the outcome of every condition that none of the four decides.
 SETTINGS = ("v2", "last", "pooling", "eager", "other")
 
 

@@ -23,7 +23,7 @@ To bring a fix into a tree, people use a patch or a search-and-replace rule. Thi
   release, whose files differ from the tree's in the fewest lines. `git apply -3` has the objects
   that it needs; `patch` runs with `-N`, so that it asks nothing. The paths are those of the tree.
 - A rule file for ast-grep and one for semgrep, written for this page: `benchmarks/peers/rules/`.
-  They were improved with these trees at hand, which favours them.
+  They were improved on these same trees, which favours them.
 
 0.21.0 itself is among the trees, so its patch is also tried where it was made.
 
@@ -39,9 +39,18 @@ def write(data: Data, folder: Path) -> None:
 def page(data: Data) -> str:
     parts = [HEAD]
     if "landing" in data:
-        parts += ["## Landing\n", *landing(data["landing"]), about(data["landing"])]
+        parts += [
+            "## Does the fix end up right\n",
+            *landing(data["landing"]),
+            about(data["landing"]),
+        ]
     if "fidelity" in data:
-        parts += ["## Fidelity\n", FIDELITY, fidelity(data["fidelity"]), about(data["fidelity"])]
+        parts += [
+            "## Side effects\n",
+            FIDELITY,
+            fidelity(data["fidelity"]),
+            about(data["fidelity"]),
+        ]
     if "time" in data:
         parts += ["## Time and memory\n", *time(data["time"]), about(data["time"])]
     parts += ["## Where others do better\n", better(data)]
@@ -53,9 +62,9 @@ def picture(data: Data) -> str:
     part = data["landing"]
     names = contenders(part)
     panels = []
-    for kind, told in (("release", "vLLM releases"), ("fork", "small trees of this project")):
+    for kind, text in (("release", "vLLM releases"), ("fork", "small trees of this project")):
         trees = needy(part, kind)
         found = [outcomes(part, name, trees) for name in names]
         bars = [Bar(one["right"], one["wrong"], one["refused"]) for one in found]
-        panels.append(Panel(f"{len(trees)} {told}", bars))
+        panels.append(Panel(f"{len(trees)} {text}", bars))
     return chart("How often the fix ends up right", names, panels)

@@ -8,6 +8,8 @@ from .costs import LOSS_NAMES, LOSSES
 from .landing import contenders, needy, outcomes
 from .table import OURS, Data
 
+AGAINST = ", compared with this tool's apply"
+
 
 def better(data: Data) -> str:
     lines = [*better_landing(data.get("landing")), *better_fidelity(data.get("fidelity"))]
@@ -16,13 +18,13 @@ def better(data: Data) -> str:
 
 
 def better_landing(part: Data | None) -> Iterator[str]:
-    for kind, told in (("release", "releases"), ("fork", "small trees")):
+    for kind, trees_name in (("release", "releases"), ("fork", "small trees")):
         trees = needy(part, kind) if part else set()
         ours = outcomes(part, OURS, trees)["right"] if part else 0
         for name in contenders(part) if part else ():
             more = outcomes(part, name, trees)["right"] - ours
             if more > 0:
-                yield f"{name} is right on {more} more {told}."
+                yield f"{name} is right on {more} more {trees_name}."
     if part:
         yield from alone(part)
 
@@ -41,7 +43,7 @@ def alone(part: Data) -> Iterator[str]:
 
 def better_fidelity(part: Data | None) -> Iterator[str]:
     rows = {row["contender"]: row for row in part["results"]} if part else {}
-    for kind, told in zip(LOSSES, LOSS_NAMES, strict=True):
+    for kind, loss in zip(LOSSES, LOSS_NAMES, strict=True):
         if rows and rows[OURS][kind]:
             best = [
                 n
@@ -49,7 +51,7 @@ def better_fidelity(part: Data | None) -> Iterator[str]:
                 if row[kind] * rows[OURS]["trees"] < rows[OURS][kind] * row["trees"]
             ]
             if best:
-                yield f"{told}: {', '.join(best)} lose it less often."
+                yield f"{loss}: {', '.join(best)} lose it less often."
 
 
 def better_time(part: Data | None) -> Iterator[str]:
@@ -59,7 +61,7 @@ def better_time(part: Data | None) -> Iterator[str]:
         if row["what"].startswith((OURS, "bare")):
             continue
         faster, memory = ours["ms"] / row["ms"], row["mib"] / ours["mib"]
-        told = [f"is {faster:.0f} times as fast"] if faster >= 1.5 else []
-        told += [f"uses {memory:.0%} of the memory"] if memory < 1 else []
-        if told:
-            yield f"{row['what']}: against this tool's apply on one release, {' and '.join(told)}."
+        better_at = [f"is {faster:.0f} times as fast"] if faster >= 1.5 else []
+        better_at += [f"uses {memory:.0%} of the memory"] if memory < 1 else []
+        if better_at:
+            yield f"On one release, {row['what']} {' and '.join(better_at)}{AGAINST}."

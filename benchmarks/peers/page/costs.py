@@ -20,10 +20,10 @@ lost:
 ruff uses the tree's settings; for every release these are the settings of 0.21.0.
 """
 TIME = """\
-Each command starts anew, and the commands of a table take turns. Given are the median, the
-quickest and the slowest run on the clock, the median of processor time, and the most memory that
-one process used. The tree is the source archive of 0.21.0; for ten times the files, nine copies
-lie beside it. Bare LibCST starts Python, imports LibCST, parses the {changed} files that the fix
+Each command starts a new process, and the commands of a table take turns. Given are the median, the
+quickest and the slowest elapsed time, the median of processor time, and the most memory that one
+process used. The tree is the source archive of 0.21.0; for ten times the files, nine copies are
+beside it. Bare LibCST starts Python, imports LibCST, parses the {changed} files that the fix
 changes, and prints or writes them: the least that a tool on LibCST can cost. The patch was made
 beforehand.
 """
@@ -81,10 +81,10 @@ def limits(part: Data) -> Iterator[str]:
 
 
 def disturbed(others: float) -> str:
-    told = f"Meanwhile, other processes used {others:.0%} of one core."
+    text = f"Meanwhile, other processes used {others:.0%} of one core."
     if others <= QUIET:
-        return f"{told}\n"
-    return f"{told} **So these figures are a trial, to be measured again on an idle machine.**\n"
+        return f"{text}\n"
+    return f"{text} **So these figures are a trial, to be measured again on an idle machine.**\n"
 
 
 def divided(part: Data) -> Iterator[str]:

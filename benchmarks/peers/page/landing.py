@@ -10,7 +10,7 @@ from .table import Data, bold, table
 TREES = """\
 The trees are the wheels of vLLM {releases}, and the {forks} small trees of `fixtures/forks/`. The
 small trees were written for this project's own tests, so it is no surprise that this tool does
-well on them. There, the patch of 0.21.0 is the patch of the tree that stands for 0.21.0.
+well on them. There, the patch of 0.21.0 is the patch of the small tree that is shaped like 0.21.0.
 
 - **right**: the tool exits 0, and the judge finds no fault.
 - **wrong**: the tool exits 0, and the judge finds a fault. In brackets: how many of these trees
@@ -109,9 +109,9 @@ def idle(part: Data) -> Iterator[str]:
         changed = [r for r in own if r["changed"]]
         silent = [r for r in changed if not r["exit"]]
         stopped = [r["tree"] for r in silent if "faults" in r]
-        told = f" ({len(stopped)})" if stopped else ""
+        not_started = f" ({len(stopped)})" if stopped else ""
         in_part = len(changed) - len(silent)
-        rows.append([bold(name), len(own) - len(changed), f"{len(silent)}{told}", in_part])
+        rows.append([bold(name), len(own) - len(changed), f"{len(silent)}{not_started}", in_part])
     yield table(["", "untouched", "changed, exit code 0", "changed, another exit code"], rows)
 
 

@@ -9,7 +9,7 @@ from codemods.recipes.kv_block_zeroing.facts import runners, upstream, zeroer
 from codemods.recipes.kv_block_zeroing.facts.names import CLASS, KERNEL, PARAMETER, UTILS
 from codemods.recipes.kv_block_zeroing.facts.zeroer import Zeroer
 from codemods.recipes.warm_up import edit_names as edits
-from codemods.recipes.warm_up import kernel, module, test_module, worker
+from codemods.recipes.warm_up import kernel_edit, unit_tests_edit, warmup_edit, worker_edit
 from codemods.transforms import names
 
 
@@ -29,14 +29,14 @@ def decide(run: Run) -> None:
         run.why = superseded
         _remove_leftovers(run, found)
         return
-    kernel.decide(run, found.kernels, PARAMETER, found.unresolved)
-    with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
+    kernel_edit.decide(run, found.kernels, PARAMETER, found.unresolved)
+    with run.edit(edits.WARMUP, sources.checkout.name(warmup_edit.MODULE)):
         _warmup(run, found, held, warm)
     if warm:
         run.add(_done_upstream(edits.WORKER, found))
     else:
-        worker.decide(run, warmup.CALL)
-    with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
+        worker_edit.decide(run, warmup.CALL)
+    with run.edit(edits.UNIT_TESTS, unit_tests_edit.EXPECTED):
         _unit_tests(run, found, list(held.values()), warm)
     run.why = _why(run, found, warm)
 
@@ -52,11 +52,11 @@ def _remove_leftovers(run: Run, found: Zeroer) -> None:
 
 def _superseded(found: Zeroer, warm: bool) -> str | None:
     """Why upstream has fixed the tree, None where it has not."""
-    if not any(kernel.takes(one, PARAMETER) for one in found.kernels):
+    if not any(kernel_edit.takes(one, PARAMETER) for one in found.kernels):
         if upstream.has_warmup(found):
             return f"The kernel takes no {PARAMETER}, and {CLASS}.warmup compiles it (as of 0.28)."
     elif warm:
-        edited = kernel.edit(found.kernels, PARAMETER).values()
+        edited = kernel_edit.edit(found.kernels, PARAMETER).values()
         if all(one.outcome.status is Status.PRESENT for one in edited):
             return f"{CLASS}.warmup, which the worker's warm-up calls, compiles the kernel."
     return None
@@ -67,12 +67,12 @@ def _warmup(run: Run, found: Zeroer, held: dict[str, str], warm: bool) -> None:
     if warm:
         run.add(_done_upstream(edits.WARMUP, found))
         return
-    file = sources.read(module.MODULE)
-    if file is None or module.present(file, warmup.FUNCTION) is None:
+    file = sources.read(warmup_edit.MODULE)
+    if file is None or warmup_edit.present(file, warmup.FUNCTION) is None:
         zeroer.check_call(found)
         for relative in held:
             runners.check_config(sources, relative)
-    name = sources.checkout.name(module.MODULE)
+    name = sources.checkout.name(warmup_edit.MODULE)
     run.take(warmup.edit(name, file, list(held.values())), file)
 
 
@@ -88,15 +88,15 @@ def _done_upstream(edit: str, found: Zeroer) -> Outcome:
 
 def _unit_tests(run: Run, found: Zeroer, attributes: list[str], warm: bool) -> None:
     sources = run.sources
-    file = test_module.find(sources)
+    file = unit_tests_edit.find(sources)
     one = found.kernels[0]
     # A test imports the kernel by its name; one in a class has none to import.
     named = run.in_force(edits.KERNEL) and names.functions(one.file.module, one.name)
     ours = not warm and _is_ours(run, attributes)
     edited = unit_tests.edit(
         file,
-        test_module.package_name(file, sources.checkout) if file is not None else "",
-        (test_module.module_name(sources.checkout, one.file.name), one.name) if named else None,
+        unit_tests_edit.package_name(file, sources.checkout) if file is not None else "",
+        (unit_tests_edit.module_name(sources.checkout, one.file.name), one.name) if named else None,
         attributes if ours else (),
     )
     run.take(edited, file)
@@ -106,9 +106,9 @@ def _is_ours(run: Run, attributes: list[str]) -> bool:
     """Whether the warm-up is the one that the tests are for."""
     if not run.is_present(edits.WARMUP):
         return run.in_force(edits.WARMUP)
-    file = run.sources.read(module.MODULE)
+    file = run.sources.read(warmup_edit.MODULE)
     text = warmup.function_text(attributes)
-    return file is not None and module.has_text(file, warmup.FUNCTION, [text])
+    return file is not None and warmup_edit.has_text(file, warmup.FUNCTION, [text])
 
 
 def _why(run: Run, found: Zeroer, warm: bool) -> str:

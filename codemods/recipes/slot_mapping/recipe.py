@@ -20,10 +20,10 @@ from codemods.recipes.slot_mapping.facts.names import (
     METHOD,
     PARAMETER,
 )
-from codemods.recipes.slot_mapping.facts.reach import Warmup
-from codemods.recipes.slot_mapping.facts.world import Classes
+from codemods.recipes.slot_mapping.facts.reach import FollowedWarmup
+from codemods.recipes.slot_mapping.facts.simulated_tables import Classes
 from codemods.recipes.warm_up import edit_names as edits
-from codemods.recipes.warm_up import kernel, module, test_module, worker
+from codemods.recipes.warm_up import kernel_edit, unit_tests_edit, warmup_edit, worker_edit
 from codemods.recipes.warm_up.launches import Launches, find
 from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
@@ -43,11 +43,11 @@ def decide(run: Run) -> None:
             return
         run.every_edit(Status.NOT_NEEDED, reason, run.why, file)
         return
-    kernel.decide(run, launches.kernels, PARAMETER, launches.unresolved)
-    with run.edit(edits.WARMUP, sources.checkout.name(module.MODULE)):
+    kernel_edit.decide(run, launches.kernels, PARAMETER, launches.unresolved)
+    with run.edit(edits.WARMUP, sources.checkout.name(warmup_edit.MODULE)):
         _warmup(run, block_table, launches)
-    worker.decide(run, warmup.CALL)
-    with run.edit(edits.UNIT_TESTS, test_module.EXPECTED):
+    worker_edit.decide(run, warmup.CALL)
+    with run.edit(edits.UNIT_TESTS, unit_tests_edit.EXPECTED):
         _unit_tests(run, block_table, launches)
     run.why = _why(run, launches)
 
@@ -85,14 +85,14 @@ def _nothing_to_do(
             f"There is no {BLOCK_TABLE}, so V1 launches no slot mapping kernel.",
         )
     if launches.kernel_class is not None:
-        told = (
+        why_not = (
             f"{BLOCK_TABLE_CLASS} registers the compile keys of {launches.kernel_class}, so that "
             "the engine compiles them before the first request."
         )
-        return Reason.SUPERSEDED_UPSTREAM, told
+        return Reason.SUPERSEDED_UPSTREAM, why_not
     if launches.owner is None:
-        told = f"{BLOCK_TABLE} has no class {BLOCK_TABLE_CLASS}, and launches no Triton kernel."
-        return Reason.NO_KERNEL, told
+        why_not = f"{BLOCK_TABLE} has no class {BLOCK_TABLE_CLASS}, and launches no Triton kernel."
+        return Reason.NO_KERNEL, why_not
     if not launches.kernels:
         return Reason.NO_KERNEL, f"{BLOCK_TABLE_CLASS}.{METHOD} launches no Triton kernel."
     return None
@@ -101,11 +101,11 @@ def _nothing_to_do(
 def _warmup(run: Run, block_table: SourceFile, launches: Launches) -> None:
     sources = run.sources
     _refuse_renamed_tables(sources)
-    name = sources.checkout.name(module.MODULE)
+    name = sources.checkout.name(warmup_edit.MODULE)
     tables = Tables.of(sources, block_table)
     there = _warmup_there(sources)
-    file = sources.read(module.MODULE) or (there.file if there is not None else None)
-    file = module.required(file, name, warmup.FUNCTION)
+    file = sources.read(warmup_edit.MODULE) or (there.file if there is not None else None)
+    file = warmup_edit.required(file, name, warmup.FUNCTION)
     classes = _classes(sources, tables, launches)
     run.take(warmup.edit(file, classes, tables, there, replace=run.replace), file)
 
@@ -124,30 +124,30 @@ def _classes(sources: Sources, tables: Tables, launches: Launches) -> Classes:
     return found
 
 
-def _warmup_there(sources: Sources) -> Warmup | None:
+def _warmup_there(sources: Sources) -> FollowedWarmup | None:
     """Our function as the tree has it: what the worker calls, else what the module defines."""
     worker_file = sources.read(WORKER)
     if worker_file is not None:
         with suppress(Refusal):
-            calls = worker.existing_calls(worker_file, warmup.CALL, sources)
+            calls = worker_edit.existing_calls(worker_file, warmup.CALL, sources)
             site = calls.reached if calls is not None else None
             if site is not None and site.reached is not None:
                 assert isinstance(site.reached.node, ast.FunctionDef)
-                return Warmup(site.reached.file, site.reached.node, site.takes_worker)
-    file = sources.read(module.MODULE)
+                return FollowedWarmup(site.reached.file, site.reached.node, site.takes_worker)
+    file = sources.read(warmup_edit.MODULE)
     if file is None or warmup.FUNCTION.encode() not in file.data:
         return None
     from codemods.engine.bound import Bound, Unbound, bound  # most trees have no such name
 
     found = bound(sources, file, warmup.FUNCTION)
     if isinstance(found, Bound) and isinstance(found.node, ast.FunctionDef):
-        return Warmup(found.file, found.node)
+        return FollowedWarmup(found.file, found.node)
     if isinstance(found, Unbound) and found.nowhere:
         return None
     why = found.why if isinstance(found, Unbound) else "it is no function"
     raise Refusal(
         Reason.AMBIGUOUS,
-        f"expected {warmup.FUNCTION} to be a function or not there, found that {why}; mend or "
+        f"expected {warmup.FUNCTION} to be a function or not there, found that {why}; fix or "
         "remove it",
         file.name,
     )
@@ -170,7 +170,7 @@ def _refuse_renamed_tables(sources: Sources) -> None:
 
 def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
     sources = run.sources
-    file = test_module.find(sources)
+    file = unit_tests_edit.find(sources)
     if file is not None and _has_other_warmup(run, block_table):
         run.add(
             Outcome(
@@ -184,7 +184,7 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
         return
     covered = (
         [
-            (test_module.module_name(sources.checkout, one.file.name), one.name)
+            (unit_tests_edit.module_name(sources.checkout, one.file.name), one.name)
             for one in launches.kernels
             if names.functions(one.file.module, one.name)
             and any(p.name.value == PARAMETER for p in parameters(one.definitions[0]))
@@ -194,7 +194,7 @@ def _unit_tests(run: Run, block_table: SourceFile, launches: Launches) -> None:
     )
     edited = unit_tests.edit(
         file,
-        test_module.package_name(file, sources.checkout) if file is not None else "",
+        unit_tests_edit.package_name(file, sources.checkout) if file is not None else "",
         covered,
         warmup=run.in_force(edits.WARMUP),
     )
@@ -205,7 +205,7 @@ def _has_other_warmup(run: Run, block_table: SourceFile) -> bool:
     if not run.is_present(edits.WARMUP):
         return False
     sources = run.sources
-    file = sources.read(module.MODULE)
+    file = sources.read(warmup_edit.MODULE)
     return file is None or not warmup.is_ours(file, Tables.of(sources, block_table))
 
 

@@ -80,7 +80,7 @@ def find_anchor(method: Method) -> cst.BaseStatement:
                 raise Refusal(
                     Reason.NO_ANCHOR,
                     "the V1 arm of the warm-up branch can leave the method, "
-                    "so that a call behind the branch would be passed over",
+                    "so that a call behind the branch would be skipped",
                     method.file.name,
                     method.line(anchor),
                 )
@@ -107,12 +107,12 @@ def _leaves_until(method: Method, anchor: cst.BaseStatement) -> Iterator[cst.Bas
 def _declares_start(statement: cst.BaseStatement) -> bool:
     """Whether a statement sets or calls something that is named for the engine having started."""
     for node in names.descend(statement):
-        told: list[cst.BaseExpression] = []
+        named: list[cst.BaseExpression] = []
         if isinstance(node, cst.Assign):
-            told = [target.target for target in node.targets]
+            named = [target.target for target in node.targets]
         elif isinstance(node, cst.Call):
-            told = [node.func]
-        for inner in names.descend(told):
+            named = [node.func]
+        for inner in names.descend(named):
             text = ""
             if isinstance(inner, cst.Name):
                 text = inner.value

@@ -1,7 +1,7 @@
 """The edits that every warm-up recipe makes.
 
-They are written in an order in which every prefix is a tree that imports and serves: the worker,
-which calls the warm-up, comes last.
+They are written in an order such that after each file the tree works: the worker, which calls the
+warm-up, comes last.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Launches:
-    """What the method reaches: its kernels, launches nobody could resolve, upstream's class."""
+    """What the method reaches: its kernels, launches that are not resolved, upstream's class."""
 
     kernels: tuple[Kernel, ...]
     unresolved: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def _is_jitted(function: cst.FunctionDef, scope: Scope) -> bool:
 
 
 class Found(IntEnum):
-    """What a name came to; nothing where this package does not define it."""
+    """What a name was found to be; nothing where this package does not define it."""
 
     NOTHING = 0
     FUNCTION = 1
@@ -90,7 +90,7 @@ class _Search:
     tables: Lineage
     kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict)
     unresolved: list[str] = field(default_factory=list)
-    # Local names that are launched: as a rule what they stand for was met where they were bound.
+    # Local names that are launched: as a rule their meaning was met where they were bound.
     doubtful: list[str] = field(default_factory=list)
     kernel_class: str | None = None
     _followed: set[cst.CSTNode] = field(default_factory=set)
@@ -115,9 +115,9 @@ class _Search:
                 path = names.dotted(node) if isinstance(node, cst.BaseExpression) else None
                 known = self._reference(file, path, bound) if path is not None else Found.NOTHING
                 if node in launched and known is not Found.KERNEL:
-                    told = path or file.module.code_for_node(node)
+                    name = path or file.module.code_for_node(node)
                     sure = known is Found.FUNCTION or not _is_local(node, bound)
-                    (self.unresolved if sure else self.doubtful).append(told)
+                    (self.unresolved if sure else self.doubtful).append(name)
 
     def _reference(self, file: SourceFile, path: str, bound: dict[str, names.Imported]) -> Found:
         """Resolve a dotted name: a kernel, or a function that was followed."""
@@ -173,7 +173,7 @@ class _Search:
         return self._found(name, definitions(self.sources, file, name))
 
     def _found(self, name: str, found: tuple[Definition, ...]) -> Found:
-        """Take in what a name stands for: kernels, else a kernel's instance, else functions."""
+        """Add what a name means: kernels, else a kernel's instance, else functions."""
         functions = [(one.file, one.node) for one in found if isinstance(one.node, cst.FunctionDef)]
         jitted = [
             (file, node) for file, node in functions if _is_jitted(node, Scope.of(file.module))

@@ -1,7 +1,7 @@
 """The worker's warm-up method: what it runs, and what activates the JIT monitor.
 
 Both are found by what they do, through the class's methods and the module's functions too, and not
-by where they stand.
+by where they are.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def find_method(worker: SourceFile) -> Method:
 
 
 def _doing_the_work(method: Method) -> Method:
-    """The method itself, or the private one that it hands the whole warm-up to (as of 0.33)."""
+    """The method itself, or the private one that it calls for the whole warm-up (as of 0.33)."""
     if any(called(call) in V1_DUMMY_RUNS | {V2_WARMUP} for call in names.calls(method.block)):
         return method
     found = [

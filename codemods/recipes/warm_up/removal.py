@@ -1,7 +1,7 @@
 """Takes a recipe's own text out of a tree that upstream has fixed since, byte for byte.
 
 A fork that is rebased over upstream's fix keeps the warm-up, its call and its tests. What reads as
-a version of this tool inserted it goes; what somebody changed is left, and said.
+a version of this tool inserted it goes; what somebody changed is left, and the detail says so.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.recipe import Run
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names as edits
-from codemods.recipes.warm_up import module as warmup_module
-from codemods.recipes.warm_up import test_module
-from codemods.recipes.warm_up.kernel import takes
+from codemods.recipes.warm_up import unit_tests_edit
+from codemods.recipes.warm_up import warmup_edit as warmup_module
+from codemods.recipes.warm_up.kernel_edit import takes
 from codemods.recipes.warm_up.launches import Kernel
-from codemods.recipes.warm_up.worker import WARMUP_MODULE, Call
+from codemods.recipes.warm_up.worker_edit import WARMUP_MODULE, Call
 from codemods.transforms import known_text, names, source
 from codemods.transforms.extend_import import shortened, without_from_import
 from codemods.transforms.statements import line_of, replace
@@ -44,7 +44,7 @@ def test_worker_warms_{purpose}_up_before_the_jit_monitor():
 """
 _FILES = {
     edits.WORKER: WORKER,
-    edits.UNIT_TESTS: f"../{test_module.EXPECTED}",
+    edits.UNIT_TESTS: f"../{unit_tests_edit.EXPECTED}",
     edits.WARMUP: warmup_module.MODULE,
 }
 _WHAT = {edits.WORKER: "the call of ", edits.UNIT_TESTS: "the test code of ", edits.WARMUP: ""}

@@ -6,9 +6,9 @@ import ast
 
 from codemods.recipes.warm_up.values import (
     Arguments,
+    DottedName,
     Items,
     Known,
-    Path,
     Setting,
     Tensor,
     Value,
@@ -18,7 +18,7 @@ from codemods.recipes.warm_up.values import (
 )
 
 
-def part(base: Value, text: str, lower: Value, upper: Value | None) -> Value:
+def sliced(base: Value, text: str, lower: Value, upper: Value | None) -> Value:
     if isinstance(base, Items):
         ends = [lower, upper or Known(None)]
         if base.whole and all(isinstance(end, Known) for end in ends):
@@ -65,7 +65,7 @@ def method(base: Tensor, name: str, given: Arguments) -> Value:
 _MAKERS = frozenset({"zeros", "ones", "empty", "full", "arange", "tensor", "as_tensor"})
 
 
-def made(path: str, text: str, given: Arguments) -> Value | None:
+def created(path: str, text: str, given: Arguments) -> Value | None:
     """`torch.zeros(2, dtype=…, device=…)` and its like."""
     package, _, name = path.partition(".")
     if name not in _MAKERS or not given[0]:
@@ -94,6 +94,6 @@ def _arange(given: tuple[Value, ...]) -> Value:
 
 
 def _dtype(value: Value) -> str | None:
-    path = value.text if isinstance(value, Path) else ""
+    path = value.text if isinstance(value, DottedName) else ""
     package, _, name = path.rpartition(".")
     return name if package in ("torch", "np", "numpy") and name.startswith(("int", "u")) else None

@@ -1,4 +1,4 @@
-"""Refuses a tree in which a kernel is there by its name, and nothing shows what launches it."""
+"""Refuses a tree that defines a kernel of the known name, where the tool finds no launch of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refuse_two_classes(owner: Lineage | None) -> None:
 
 
 def refuse_kernel_elsewhere(checkout: Checkout, folder: str, kernel: str, method: str) -> None:
-    """Refuse where a file of `folder` defines `kernel`, which `method` is not seen to launch."""
+    """Refuse where a file of `folder` defines `kernel`, and nothing in `method` launches it."""
     for relative in checkout.python_files(folder):
         try:
             data = checkout.read(relative) or b""
@@ -36,8 +36,8 @@ def refuse_kernel_elsewhere(checkout: Checkout, folder: str, kernel: str, method
         if place >= 0:
             raise Refusal(
                 Reason.NOT_LAUNCHED,
-                f"{kernel} is defined, but {method} is not seen to launch it: what runs in its "
-                "place has to be looked at by hand",
+                f"{kernel} is defined, but the tool found no launch of it in {method}: look at "
+                "what runs in its place",
                 checkout.name(relative),
                 data.count(b"\n", 0, place) + 1,
             )

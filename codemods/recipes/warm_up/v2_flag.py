@@ -136,7 +136,7 @@ def _is_read(method: Method, path: str) -> bool:
 
 
 def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """What a test takes the truth of: not what it compares or hands to a function."""
+    """What a test takes the truth of: not what it compares or gives to a function."""
     if isinstance(test, cst.BooleanOperation):
         yield from _operands(test.left)
         yield from _operands(test.right)

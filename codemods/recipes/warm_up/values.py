@@ -54,7 +54,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Items:
-    """A list or tuple; `whole` is false where it stands for one with any number of such items."""
+    """A list or tuple; `whole` is false where it means one with any number of such items."""
 
     items: tuple[Value, ...]
     whole: bool = True
@@ -65,7 +65,7 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Path:
+class DottedName:
     """A dotted name of a module, or of what an import inside a function binds."""
 
     file: SourceFile
@@ -107,7 +107,7 @@ class Instance:
         return None
 
 
-Value = Known | Setting | Varying | Tensor | Items | Path | Function | Instance
+Value = Known | Setting | Varying | Tensor | Items | DottedName | Function | Instance
 Arguments = tuple[tuple[Value, ...], Mapping[str, Value]]
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -173,9 +173,9 @@ def comparison(left: Value, operator: ast.cmpop, right: Value) -> Value:
             return Known(_COMPARISONS[type(operator)](left.value, right.value))
         except TypeError:
             return Setting(f"{left.text} {type(operator).__name__} {right.text}")
-    if Known(None) in (left, right) and not isinstance(left, (Setting, Varying, Path)):
+    if Known(None) in (left, right) and not isinstance(left, (Setting, Varying, DottedName)):
         other = right if left == Known(None) else left
-        if not isinstance(other, (Setting, Varying, Path)):
+        if not isinstance(other, (Setting, Varying, DottedName)):
             return Known(isinstance(operator, (ast.IsNot, ast.NotEq)))
     return _unknown_truth(f"{left.text} {type(operator).__name__} {right.text}", left, right)
 

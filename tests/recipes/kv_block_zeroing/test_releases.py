@@ -1,4 +1,4 @@
-"""Every pinned vLLM release, from its real sources: what is found in it, and what becomes of it."""
+"""Every pinned vLLM release, from its real sources: what is found in it, and what is written."""
 
 from __future__ import annotations
 
@@ -103,4 +103,4 @@ def test_a_second_run_changes_nothing_with_slot_mapping_or_without(pinned: Pinne
 
 def test_a_release_is_expected_to_end_in_one_way() -> None:
     for pinned in EACH:
-        assert [one.recipe for one in pinned.also] == [forks.RECIPE]
+        assert [one.recipe for one in pinned.also].count(forks.RECIPE) == 1

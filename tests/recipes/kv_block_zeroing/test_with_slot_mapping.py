@@ -73,22 +73,22 @@ def test_without_a_recipe_named_only_slot_mapping_runs(tmp_path: Path) -> None:
     assert b"zeroing" not in git(tree, "diff")
 
 
-def test_the_series_lands_and_leaves_what_apply_leaves(tmp_path: Path) -> None:
+def test_the_series_applies_and_leaves_what_apply_leaves(tmp_path: Path) -> None:
     tree, series = repository(tmp_path), tmp_path / "series"
     assert main(["diff", "--recipe=all", "--format=git", "-o", f"{series}/", str(tree)]) == 0
     patches = sorted(series.iterdir())
     assert len(patches) == 2
     git(tree, "am", "-q", *map(str, patches))
     assert git(tree, "status", "--porcelain") == b""
-    assert landed(tree) == one_after_the_other(*BOTH)
+    assert applied(tree) == one_after_the_other(*BOTH)
 
 
 @pytest.mark.parametrize("recipe", BOTH)
-def test_each_patch_alone_lands(tmp_path: Path, recipe: str) -> None:
+def test_each_patch_alone_applies(tmp_path: Path, recipe: str) -> None:
     tree, patch = repository(tmp_path), tmp_path / "one.patch"
     assert main(["diff", f"--recipe={recipe}", "--format=git", "-o", str(patch), str(tree)]) == 0
     git(tree, "am", "-q", str(patch))
-    assert landed(tree) == one_after_the_other(recipe)
+    assert applied(tree) == one_after_the_other(recipe)
 
 
 @pytest.mark.parametrize("recipe", BOTH)
@@ -109,7 +109,7 @@ def repository(folder: Path) -> Path:
     return tree
 
 
-def landed(tree: Path) -> forks.Files:
+def applied(tree: Path) -> forks.Files:
     return {name: (tree / name).read_bytes() for name in TREE}
 
 

@@ -70,7 +70,7 @@ def test_what_an_edit_says_is_on_its_line(tmp_path: Path) -> None:
     [frozenset(some) for size in range(1, 5) for some in combinations(EDITS, size)],
     ids=lambda wanted: "+".join(sorted(wanted)),
 )
-def test_edits_that_are_left_out_are_neither_made_nor_told(
+def test_edits_that_are_left_out_are_neither_made_nor_listed(
     wanted: frozenset[str], tmp_path: Path
 ) -> None:
     result = run(tmp_path, with_tests(), wanted)

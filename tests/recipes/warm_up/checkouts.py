@@ -20,7 +20,7 @@ KERNEL = """
 
 
 def block_table(launch: str, rest: str = KERNEL, members: str = "", head: str = "") -> str:
-    """A block table module: `launch` is what compute_slot_mapping does, `rest` stands below."""
+    """A block table module: `launch` is what compute_slot_mapping does, `rest` comes after it."""
     body = dedent(launch).strip().splitlines()
     more = dedent(members).strip().splitlines()
     lines = [

@@ -47,7 +47,7 @@ def test_the_call_goes_behind_the_statement_that_warms(body: str, expected: int)
 
 
 @pytest.mark.parametrize(
-    ("body", "told", "line"),
+    ("body", "message", "line"),
     [
         ("a()", "found neither", -1),
         (f"activate_jit_monitor()\n{SAMPLER}", "activated before", 0),
@@ -60,8 +60,8 @@ def test_the_call_goes_behind_the_statement_that_warms(body: str, expected: int)
         (f"watch()\n{SAMPLER}", "activated before", 0),
     ],
 )
-def test_a_method_without_a_place_is_refused(body: str, told: str, line: int) -> None:
-    with pytest.raises(Refusal, match=told) as caught:
+def test_a_method_without_a_place_is_refused(body: str, message: str, line: int) -> None:
+    with pytest.raises(Refusal, match=message) as caught:
         anchor_line(body)
     assert caught.value.reason is Reason.NO_ANCHOR
     assert caught.value.line == line + FIRST

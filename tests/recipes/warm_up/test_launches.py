@@ -1,4 +1,4 @@
-"""Which kernels compute_slot_mapping launches, by whatever way it comes to them."""
+"""Which kernels compute_slot_mapping launches, however it calls them."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_what_is_not_launched_is_not_found(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("launch", "head", "told"),
+    ("launch", "head", "message"),
     [
         ("acme.kernel[(1,)](1)", "import acme", "acme.kernel"),
         ("kernel[(1,)](1)", "from acme import kernel", "kernel"),
@@ -187,12 +187,12 @@ def test_what_is_not_launched_is_not_found(text: str, tmp_path: Path) -> None:
         ("KERNELS[0][(1,)](1)", "", "KERNELS[0]"),
     ],
 )
-def test_a_launch_that_leads_out_of_the_package_is_told(
-    launch: str, head: str, told: str, tmp_path: Path
+def test_a_launch_that_leads_out_of_the_package_is_reported(
+    launch: str, head: str, message: str, tmp_path: Path
 ) -> None:
     one = launches(tmp_path, block_table(launch, head=head))
     assert one.kernels == ()
-    assert one.unresolved == (told,)
+    assert one.unresolved == (message,)
 
 
 @pytest.mark.parametrize("launch", ["self.slots[0].add(1)", "x[0].y(1)", "self.np[0] = x[1]"])
@@ -256,7 +256,7 @@ def test_a_function_that_is_launched_is_some_kernel(
     assert one.unresolved == ("_slots_kernel",)
 
 
-def test_a_local_name_that_leads_to_no_kernel_is_told(tmp_path: Path) -> None:
+def test_a_local_name_that_leads_to_no_kernel_is_reported(tmp_path: Path) -> None:
     one = launches(tmp_path, block_table("kernel = KERNELS['slots']\nkernel[(1,)](1)"))
     assert one.unresolved == ("kernel",)
 

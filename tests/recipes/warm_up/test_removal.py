@@ -22,7 +22,7 @@ from codemods.recipes.kv_block_zeroing.facts import past_texts as zeroing_past
 from codemods.recipes.slot_mapping.edits import unit_tests as slot_tests
 from codemods.recipes.slot_mapping.edits import warmup as slots
 from codemods.recipes.slot_mapping.facts import past_texts as slots_past
-from codemods.recipes.warm_up import module, worker
+from codemods.recipes.warm_up import warmup_edit, worker_edit
 from codemods.release.names import Source
 from codemods.write import write
 from tests.forks import trees
@@ -61,11 +61,11 @@ def upstream() -> Files:
 def with_fix(files: Files, recipe: str) -> Files:
     """The tree with our fix put in by hand, as a rebase leaves it."""
     call, with_function = PAST[recipe].call, dict(files)
-    added = module.add(SourceFile(WARMUP, files[WARMUP]), call.function, FORM[recipe], "")
+    added = warmup_edit.add(SourceFile(WARMUP, files[WARMUP]), call.function, FORM[recipe], "")
     with_function[WARMUP] = bytes_of(added)
     with tempfile.TemporaryDirectory() as folder:
         sources = Sources(Checkout.find(forks.write(with_function, Path(folder))))
-        called = worker.edit(SourceFile(WORKER, files[WORKER]), call, sources)
+        called = worker_edit.edit(SourceFile(WORKER, files[WORKER]), call, sources)
     tests = SourceFile(TESTS, files[TESTS])
     if recipe == "slot-mapping":
         kernels = [("v1.worker.block_table", "_compute_slot_mapping_kernel")]

@@ -31,12 +31,12 @@ def refused_kernel(root: Path, text: str) -> Refusal | None:
     return None
 
 
-def test_a_kernel_that_nothing_launches_is_refused_where_it_stands(tmp_path: Path) -> None:
+def test_a_kernel_that_nothing_launches_is_refused_where_it_is(tmp_path: Path) -> None:
     refusal = refused_kernel(tmp_path, "import triton\n\n\n@triton.jit\ndef _clear(n):\n    pass\n")
     assert refusal is not None
     assert refusal.reason is Reason.NOT_LAUNCHED
     assert (refusal.file, refusal.line) == (f"vllm/{FILE}", 5)
-    assert "Pages.clear is not seen to launch it" in refusal.detail
+    assert "the tool found no launch of it in Pages.clear" in refusal.detail
 
 
 @pytest.mark.parametrize(

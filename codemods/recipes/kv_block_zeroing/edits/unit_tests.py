@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from codemods.engine.sources import Edited, SourceFile
 from codemods.recipes.kv_block_zeroing.edits.warmup import FUNCTION
 from codemods.recipes.kv_block_zeroing.facts.names import PARAMETER
-from codemods.recipes.warm_up import test_module
-from codemods.recipes.warm_up.test_module import imports
+from codemods.recipes.warm_up import unit_tests_edit
+from codemods.recipes.warm_up.unit_tests_edit import imports
 
 _KERNEL = f"""def test_kv_block_zeroing_kernel_leaves_{PARAMETER}_unspecialized():
 {{imports}}    # Only a JITFunction has parameters: no interpreted one, none without Triton.
@@ -48,13 +48,13 @@ def edit(
     kernel: tuple[str, str] | None,
     attributes: Sequence[str],
 ) -> Edited:
-    """What becomes of the test module; raises Refusal.
+    """Add the tests to the test module; raises Refusal.
 
     `package` is the name that the tests import it by; `kernel` is the module and name of what the
     kernel edit covers, `attributes` are the runners' names for a zeroer. Each is empty where its
-    edit is not in force: no test stands for what is not there.
+    edit is not in force: nothing is tested that is not there.
     """
-    there = test_module.settled(file, FUNCTION)
+    there = unit_tests_edit.nothing_to_add(file, FUNCTION)
     if there is not None or file is None:
         assert there is not None
         return there
@@ -69,4 +69,4 @@ def edit(
         quoted = [f'"{name}"' for name in dict.fromkeys(attributes)]
         listed = ", ".join(quoted) + "," * (len(quoted) == 1)
         parts += [text.format(imports=needed, names=listed) for text in (_ZEROES, _NEEDS)]
-    return test_module.add(file, parts)
+    return unit_tests_edit.add(file, parts)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codemods.engine.sources import Edited, SourceFile
-from codemods.recipes.warm_up import module
-from codemods.recipes.warm_up.worker import Call
+from codemods.recipes.warm_up import warmup_edit
+from codemods.recipes.warm_up.worker_edit import Call
 
 FUNCTION = "warmup_kv_block_zeroing_kernel"
 CALL = Call(FUNCTION, "the KV block zeroing kernel", v1_only=False)
@@ -45,12 +45,12 @@ _SEVERAL = """\
 
 
 def edit(name: str, warmup: SourceFile | None, attributes: Sequence[str]) -> Edited:
-    """What becomes of the file `name`; `attributes` hold a runner's zeroer. Raises Refusal."""
-    file = module.required(warmup, name, FUNCTION)
-    there = module.present(file, FUNCTION)
+    """Add the function to the file `name`; `attributes` hold a runner's zeroer. Raises Refusal."""
+    file = warmup_edit.required(warmup, name, FUNCTION)
+    there = warmup_edit.present(file, FUNCTION)
     if there is not None:
         return there
-    return module.add(file, FUNCTION, function_text(attributes), "zeroes the null block")
+    return warmup_edit.add(file, FUNCTION, function_text(attributes), "zeroes the null block")
 
 
 def function_text(attributes: Sequence[str]) -> str:

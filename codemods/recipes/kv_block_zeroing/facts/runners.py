@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.engine.plan import Reason
 from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.kv_block_zeroing.facts.names import CLASS, V1_RUNNER, V2_RUNNER
-from codemods.recipes.warm_up.module import MODULE
+from codemods.recipes.warm_up.warmup_edit import MODULE, WITHOUT
 
 _HELD = re.compile(
     rb"^[ \t]+self\.(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[ \t]*(?:\w+\.)*%b\(" % CLASS.encode(),
@@ -49,7 +49,7 @@ def _attribute(runner: SourceFile) -> str | None:
     if not names and _MENTIONED.search(runner.data):
         raise Refusal(
             Reason.SIGNATURE_CHANGED,
-            f"the runner uses {CLASS}, and is not seen to keep one in an attribute of its own",
+            f"the runner uses {CLASS}, but the tool found no attribute that keeps one",
             runner.name,
         )
     return next(iter(names), None)
@@ -63,8 +63,7 @@ def check_config(sources: Sources, relative: str) -> None:
         raise Refusal(
             Reason.SIGNATURE_CHANGED,
             "expected the runner to have kv_cache_config.num_blocks, found no such attribute; "
-            "the warm-up has to be written for this tree, --skip warmup --skip worker takes the "
-            "rest",
+            f"the warm-up has to be written for this tree; {WITHOUT}",
             runner.name,
         )
 

@@ -15,7 +15,7 @@ from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.kv_block_zeroing.facts.names import KERNEL_WARMUP, METHOD
 from codemods.recipes.kv_block_zeroing.facts.zeroer import Zeroer
 from codemods.recipes.warm_up.method import called, find_method
-from codemods.recipes.warm_up.module import MODULE
+from codemods.recipes.warm_up.warmup_edit import MODULE
 from codemods.transforms import names
 
 _WARMUP = "warmup"
@@ -62,7 +62,7 @@ def _called_by_the_worker(sources: Sources) -> list[str]:
 
 
 def _holders(file: SourceFile, function: cst.FunctionDef, attribute: str) -> frozenset[str]:
-    """What a function calls the zeroer: the attribute, and local names that stand for it."""
+    """What a function calls the zeroer: the attribute, and local names for it."""
     quoted = (f'"{attribute}"', f"'{attribute}'", f".{attribute}")
     local = {
         name

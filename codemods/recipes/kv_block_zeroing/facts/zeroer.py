@@ -14,6 +14,7 @@ from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.kv_block_zeroing.facts.names import CLASS, KERNEL, METHOD, UTILS
 from codemods.recipes.warm_up.launches import Kernel, Launches, find
 from codemods.recipes.warm_up.unlaunched import refuse_kernel_elsewhere, refuse_two_classes
+from codemods.recipes.warm_up.warmup_edit import WITHOUT
 from codemods.transforms import names
 from codemods.transforms.jit import Scope, parameters
 from codemods.transforms.statements import line_of
@@ -55,7 +56,7 @@ def _refuse_unlaunched(sources: Sources, launches: Launches) -> None:
         raise Refusal(
             Reason.NOT_LAUNCHED,
             f"{CLASS}.{METHOD} launches {launches.unresolved[0]}, which is no Triton kernel that "
-            "this package is seen to define",
+            "the tool found in this package",
             owner.file.name,
             line_of(owner.file.module, method),
         )
@@ -121,8 +122,7 @@ def _block_ids(zeroer: Zeroer) -> str:
     raise zeroer.refusal(
         Reason.SIGNATURE_CHANGED,
         f"expected {CLASS}.{METHOD} to take a list of block ids alone, found "
-        f"({module.code_for_node(params)}); the warm-up has to be written for this tree, "
-        "--skip warmup --skip worker takes the rest",
+        f"({module.code_for_node(params)}); the warm-up has to be written for this tree; {WITHOUT}",
     )
 
 

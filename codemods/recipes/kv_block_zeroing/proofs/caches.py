@@ -1,8 +1,8 @@
 """KV caches of every layout that decides the kernel's key, and the tree's own zeroer on them.
 
-Blocks stand outermost, or behind the two of keys and values (as attention backends have them); a
-block of the scheduler is one or several of the backend's. Each layer's cache lies between two
-borders that nobody may write to.
+Blocks are the outermost dimension, or come after that of keys and values, as attention backends
+have them. A block of the scheduler is one or several of the backend's. Each layer's cache is
+between two borders that nothing may write to.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS_AND_VALUES = 2
 class Cache:
     """One engine's caches: `ratio` of the backend's blocks make one of the scheduler's.
 
-    `block_dim` is where blocks stand in the shape. Block 0 is the null block.
+    `block_dim` is the blocks' dimension in the shape. Block 0 is the null block.
     """
 
     block_dim: int

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codemods.prove.compiled import compiled
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof
+from codemods.prove.proof_process import serve
 from codemods.prove.triton_binder import Launch, intercepted
-from codemods.prove.worker import serve
 from codemods.recipes.kv_block_zeroing.proofs.caches import CACHES, build, runner
 from codemods.recipes.kv_block_zeroing.proofs.job import Job
 from codemods.recipes.kv_block_zeroing.proofs.loading import Loaded, loaded

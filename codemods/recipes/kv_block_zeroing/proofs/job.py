@@ -16,7 +16,7 @@ from codemods.recipes.kv_block_zeroing.edits.warmup import FUNCTION
 from codemods.recipes.kv_block_zeroing.facts import runners
 from codemods.recipes.kv_block_zeroing.facts.names import CLASS, UTILS
 from codemods.recipes.warm_up import edit_names
-from codemods.recipes.warm_up.module import MODULE
+from codemods.recipes.warm_up.warmup_edit import MODULE
 
 
 @dataclass(frozen=True)

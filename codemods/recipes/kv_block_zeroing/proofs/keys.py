@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
+from codemods.prove.proof_process import serve
 from codemods.prove.triton_binder import (
     Binder,
     Launch,
@@ -16,7 +17,6 @@ from codemods.prove.triton_binder import (
     key_difference,
     one_of_each_kind,
 )
-from codemods.prove.worker import serve
 from codemods.recipes.kv_block_zeroing.proofs.caches import CACHES, Cache, build, runner
 from codemods.recipes.kv_block_zeroing.proofs.job import Job
 from codemods.recipes.kv_block_zeroing.proofs.loading import Loaded, loaded
@@ -53,15 +53,19 @@ def prove(job: Job) -> Proof:
     }
     if before:
         figures["keys_before"] = max(len(keys.requests) for keys in before)
-    figures["stand_ins"] = tree.told
+    figures["stand_ins"] = tree.description
     for keys in after:
         complaint = _complaint(keys, warm=job.after.warm)
         if complaint is not None:
             return failed(NAME, f"{complaint} ({keys.cache})", **figures)
     if not job.after.warm:
-        raise CannotRunError("one key for each engine, but there is no warm-up of ours to compare")
-    told = f"up to {figures['keys_before']} before and " if before else ""
-    return passed(NAME, f"requests meet {told}1 key now, which the warm-up compiles", **figures)
+        raise CannotRunError(
+            "one key for each engine, but the tree does not have this tool's warm-up to compare"
+        )
+    before_text = f"up to {figures['keys_before']} before and " if before else ""
+    return passed(
+        NAME, f"requests meet {before_text}1 key now, which the warm-up compiles", **figures
+    )
 
 
 def _complaint(keys: Keys, *, warm: bool) -> str | None:

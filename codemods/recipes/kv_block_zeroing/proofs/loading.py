@@ -36,7 +36,7 @@ class Loaded:
     stand_ins: tuple[str, ...]
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What was stood in for, for a row's figures."""
         return ", ".join(self.stand_ins)
 

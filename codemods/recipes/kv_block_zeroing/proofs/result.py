@@ -9,8 +9,8 @@ import numpy as np
 
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
+from codemods.prove.proof_process import serve
 from codemods.prove.triton_binder import Launch, observed
-from codemods.prove.worker import serve
 from codemods.recipes.kv_block_zeroing.proofs.caches import CACHES, Cache, build
 from codemods.recipes.kv_block_zeroing.proofs.job import Job, SideFiles
 from codemods.recipes.kv_block_zeroing.proofs.loading import Loaded, loaded
@@ -59,11 +59,11 @@ def _first_difference(tree: Loaded, cache: Cache) -> str | None:
         engine.zeroer.zero_block_ids(block_ids)
         for layer, (wanted, got) in enumerate(zip(expected, engine.memory(), strict=True)):
             if wanted.tobytes() != got.tobytes():
-                return f"zeroing blocks {block_ids}, layer {layer}: {_told(wanted, got)}"
+                return f"zeroing blocks {block_ids}, layer {layer}: {_describe(wanted, got)}"
     return None
 
 
-def _told(wanted: Any, got: Any) -> str:
+def _describe(wanted: Any, got: Any) -> str:
     places = np.flatnonzero(wanted != got)
     first = int(places[0])
     return f"{len(places)} elements differ, the first is {got[first]} and not {wanted[first]}"

@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
+from codemods.prove.proof_process import serve
 from codemods.prove.random_states import moved, random_states
 from codemods.prove.standins import RunnerStandIn
 from codemods.prove.triton_binder import Launch, observed
-from codemods.prove.worker import serve
 from codemods.recipes.kv_block_zeroing.proofs.caches import CACHES, Cache, Engine, build, runner
 from codemods.recipes.kv_block_zeroing.proofs.job import Job
 from codemods.recipes.kv_block_zeroing.proofs.loading import Loaded, loaded
@@ -43,7 +43,7 @@ class Launches:
 class Situation:
     """What the warm-up finds: `make` gives the runner, `launches` says whether it may launch."""
 
-    told: str
+    description: str
     make: Callable[[str, Engine, Launches], RunnerStandIn]
     launches: bool = False
     segments: bool = True
@@ -93,7 +93,7 @@ class Snapshot:
 
 def prove(job: Job) -> Proof:
     if not job.after.warm:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     figures: dict[str, int | float | str] = {"runs": 0, "launches": 0}
     with loaded(job.after) as tree:
         for attribute in job.attributes:
@@ -107,8 +107,10 @@ def prove(job: Job) -> Proof:
                         figures["launches"] = int(figures["launches"]) + launches.count
                         if changed is not None:
                             when = ", the launch raising" if fail else ""
-                            told = f"with {situation.told}{when}, the warm-up {changed} ({cache})"
-                            return failed(NAME, told, **figures)
+                            where = f"with {situation.description}{when}"
+                            return failed(
+                                NAME, f"{where}, the warm-up {changed} ({cache})", **figures
+                            )
     return passed(
         NAME,
         "the null block is zeroed where there is one, and the caches, the zeroer and the random "

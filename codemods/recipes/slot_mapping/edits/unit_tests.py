@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from codemods.engine.sources import Edited, SourceFile
 from codemods.recipes.slot_mapping.edits.warmup import FUNCTION
-from codemods.recipes.warm_up import test_module
-from codemods.recipes.warm_up.test_module import WIDTH, imports, laid_out
+from codemods.recipes.warm_up import unit_tests_edit
+from codemods.recipes.warm_up.unit_tests_edit import WIDTH, imports, laid_out
 
 _KERNEL = '''def test_slot_mapping_kernels_leave_num_tokens_unspecialized():
     """No class of num_tokens (1, divisible by 16, other) is a kernel of its own."""
@@ -101,18 +101,18 @@ TEXTS = (_KERNEL, _TABLES, _BORROWS, _RAISES, _LIVE)
 def edit(
     file: SourceFile | None, package: str, kernels: list[tuple[str, str]], *, warmup: bool
 ) -> Edited:
-    """What becomes of the test module; raises Refusal.
+    """Add the tests to the test module; raises Refusal.
 
     `package` is the name that the tests import it by; `kernels` are (module, name) pairs of what
     the kernel edit covers; `warmup` says whether that edit is in force, so that no test stands for
     what is not there.
     """
-    there = test_module.settled(file, FUNCTION)
+    there = unit_tests_edit.nothing_to_add(file, FUNCTION)
     if there is not None or file is None:
         assert there is not None
         return there
     parts = _of_kernels(file, package, kernels)
-    return test_module.add(file, parts + (_of_warmup(file, package) if warmup else []))
+    return unit_tests_edit.add(file, parts + (_of_warmup(file, package) if warmup else []))
 
 
 def _of_kernels(file: SourceFile, package: str, kernels: list[tuple[str, str]]) -> list[str]:

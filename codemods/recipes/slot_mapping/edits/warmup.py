@@ -1,8 +1,8 @@
 """The `warmup` edit: appends `warmup_v1_slot_mapping_kernel` to the GPU worker's warm-up module.
 
-With "num_tokens" unspecialised, what still decides the kernel's compile key is fixed for an
-engine's life and hangs on the runner's own block tables (stride, block sizes, constexprs,
-alignment), so one call on these for each KV cache group covers every request.
+With "num_tokens" unspecialised, the kernel's compile key depends only on the runner's own block
+tables (stride, block sizes, constexprs, alignment), which do not change while the engine lives. So
+one call on these tables, for each KV cache group, covers every request.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codemods.recipes.slot_mapping.facts.block_tables import (
     marks_rows,
 )
 from codemods.recipes.slot_mapping.facts.names import METHOD
-from codemods.recipes.slot_mapping.facts.reach import Warmup, not_reached
+from codemods.recipes.slot_mapping.facts.reach import FollowedWarmup, not_reached
 from codemods.recipes.slot_mapping.facts.reach import harm as harm_of
-from codemods.recipes.slot_mapping.facts.world import Classes
-from codemods.recipes.warm_up import module
-from codemods.recipes.warm_up.worker import Call
+from codemods.recipes.slot_mapping.facts.simulated_tables import Classes
+from codemods.recipes.warm_up import warmup_edit
+from codemods.recipes.warm_up.worker_edit import Call
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
 CALL = Call(FUNCTION, "the slot mapping kernel")
@@ -114,23 +114,30 @@ _NO_CLEAR_ROW = """\
 
 
 def edit(
-    file: SourceFile, classes: Classes, tables: Tables, there: Warmup | None, *, replace: bool
+    file: SourceFile,
+    classes: Classes,
+    tables: Tables,
+    there: FollowedWarmup | None,
+    *,
+    replace: bool,
 ) -> Edited:
-    """What becomes of the warm-up module; raises Refusal.
+    """Add, keep or replace the function in the warm-up module; raises Refusal.
 
-    `there` is the function of that name that the tree has; `replace` puts ours in its place where
-    it is not to be left.
+    `there` is the function of that name that the tree has; `replace` puts this tool's in its
+    place where the tree's is not right.
     """
     if there is None:
         text = _text_for(file, classes, tables)
-        return module.add(file, FUNCTION, text, f"calls {METHOD} on the runner's own tables")
+        return warmup_edit.add(file, FUNCTION, text, f"calls {METHOD} on the runner's own tables")
     missed, harm = not_reached(classes, there), harm_of(classes, there)
     if missed is None and harm is None:
         line = min([there.node.lineno, *(one.lineno for one in there.node.decorator_list)])
-        return module.there(there.file, FUNCTION, line)
+        return warmup_edit.already_present(there.file, FUNCTION, line)
     if replace and there.file.name == file.name:
         text = _text_for(file, classes, tables)
-        return module.replaced(file, FUNCTION, text, f"in place of one with which {missed or harm}")
+        return warmup_edit.replaced(
+            file, FUNCTION, text, f"in place of one with which {missed or harm}"
+        )
     raise Refusal(
         Reason.NOT_REACHED if missed is not None else Reason.HARMFUL,
         f"{FUNCTION} is there, and {missed or harm}; --replace puts this tool's function in its "
@@ -151,19 +158,18 @@ def _text_for(file: SourceFile, classes: Classes, tables: Tables) -> str:
             return text
     raise Refusal(
         Reason.NOT_REACHED,
-        f"expected one call, or a few of one and two requests, to launch all that "
-        f"{METHOD} can; found that {missed}; the warm-up has to be written for this tree, "
-        "--skip warmup --skip worker takes the rest",
+        f"expected a few small calls to launch every kernel that {METHOD} can launch; found that "
+        f"{missed}; the warm-up has to be written for this tree; {warmup_edit.WITHOUT}",
         tables.file.name,
     )
 
 
-def _parsed(text: str) -> Warmup:
+def _parsed(text: str) -> FollowedWarmup:
     file = SourceFile("", text.encode())
     assert file.tree is not None
     node = file.tree.body[0]
     assert isinstance(node, ast.FunctionDef)
-    return Warmup(file, node)
+    return FollowedWarmup(file, node)
 
 
 def function_text(tables: Tables, several_launches: bool) -> str:
@@ -190,4 +196,4 @@ def form(several_launches: bool, *, clears: bool, marks: bool) -> str:
 def is_ours(warmup: SourceFile, tables: Tables) -> bool:
     """Whether the module's function is the one that this tool inserts, to the letter."""
     texts = (function_text(tables, several) for several in (False, True))
-    return module.has_text(warmup, FUNCTION, texts)
+    return warmup_edit.has_text(warmup, FUNCTION, texts)

@@ -11,6 +11,7 @@ from codemods.engine.classes import Lineage, lineage
 from codemods.engine.plan import Reason
 from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, BLOCK_TABLE_CLASS, METHOD
+from codemods.recipes.warm_up import warmup_edit
 from codemods.transforms import names
 from codemods.transforms.statements import line_of
 
@@ -46,7 +47,7 @@ class Tables:
 
 def check_interface(tables: Tables, attributes: tuple[str, ...] = ()) -> None:
     """Refuse a tree whose block tables lack what the function calls, or one of these attributes."""
-    groups, one = _there(tables, TABLES_CLASS), _there(tables, BLOCK_TABLE_CLASS)
+    groups, one = _required(tables, TABLES_CLASS), _required(tables, BLOCK_TABLE_CLASS)
     for name, given in (_CALLS | (_CLEAR_ROW if has_clear_row(tables) else {})).items():
         _check_method(groups, name, given)
     _check_attribute(groups, "block_tables", _MAPPINGS)
@@ -63,18 +64,18 @@ def check_interface(tables: Tables, attributes: tuple[str, ...] = ()) -> None:
 
 def check_classes(tables: Tables) -> None:
     """Refuse a tree that lacks one of the two classes."""
-    _there(tables, TABLES_CLASS)
-    _there(tables, BLOCK_TABLE_CLASS)
+    _required(tables, TABLES_CLASS)
+    _required(tables, BLOCK_TABLE_CLASS)
 
 
 def _check_method(groups: Lineage, name: str, given: tuple[str, ...]) -> None:
     owner, found = next(groups.methods(name), (groups.own, None))
     if found is None or not _takes(found, given):
-        there = owner.file.module.code_for_node(found.params) if found else "no such method"
+        signature = owner.file.module.code_for_node(found.params) if found else "no such method"
         raise _changed(
             groups,
             found or owner.node,
-            f"expected {TABLES_CLASS}.{name} to take ({', '.join(given)}), found ({there})",
+            f"expected {TABLES_CLASS}.{name} to take ({', '.join(given)}), found ({signature})",
             owner.file,
         )
 
@@ -93,7 +94,7 @@ def _check_attribute(
 
 
 def _check_buffer(one: Lineage, side: str) -> None:
-    """Refuse tables that are not seen to keep their rows in a buffer with that side."""
+    """Refuse tables where no code uses that side of a buffer for their rows."""
     if not _mentions(one, f"self.block_table.{side}"):
         raise _changed(
             one, one.own.node, f"expected {one.own.name} to use block_table.{side}, found none"
@@ -106,14 +107,13 @@ def _changed(
     file = file or classes.own.file
     return Refusal(
         Reason.SIGNATURE_CHANGED,
-        f"{what}; the warm-up has to be written for this tree, --skip warmup --skip worker takes "
-        "the rest",
+        f"{what}; the warm-up has to be written for this tree; {warmup_edit.WITHOUT}",
         file.name,
         line_of(file.module, node),
     )
 
 
-def _there(tables: Tables, name: str) -> Lineage:
+def _required(tables: Tables, name: str) -> Lineage:
     found = tables.groups if name == TABLES_CLASS else tables.one
     if found is None:
         raise Refusal(

@@ -1,4 +1,4 @@
-"""What vLLM calls the things that the recipe looks at."""
+"""Names in vLLM that the recipe looks for: files, classes, methods, kernels, parameters."""
 
 from __future__ import annotations
 

@@ -14,15 +14,22 @@ from functools import partial
 
 from codemods.engine.sources import SourceFile
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE_CLASS, METHOD
-from codemods.recipes.slot_mapping.facts.world import (
+from codemods.recipes.slot_mapping.facts.simulated_tables import (
     RUNNER,
     WORKER,
     Classes,
     Launch,
     Limits,
-    World,
+    SimulatedTables,
 )
-from codemods.recipes.warm_up.following import Follower, Raised, TooComplex, Way, settled, ways
+from codemods.recipes.warm_up.evaluate import (
+    Follower,
+    Raised,
+    TooComplex,
+    Way,
+    for_each_setting,
+    ways,
+)
 from codemods.recipes.warm_up.values import Function, Known, Tensor, Value, Varying
 
 # A single request or a single token in a batch; else there is room for more than a warm-up uses.
@@ -31,7 +38,7 @@ METHOD_NAME = f"{BLOCK_TABLE_CLASS}.{METHOD}"
 
 
 @dataclass(eq=False)
-class Warmup:
+class FollowedWarmup:
     """A warm-up function; `takes_worker` where it is given the worker and not its runner."""
 
     file: SourceFile
@@ -39,26 +46,26 @@ class Warmup:
     takes_worker: bool = False
 
 
-def not_reached(classes: Classes, warmup: Warmup) -> str | None:
+def not_reached(classes: Classes, warmup: FollowedWarmup) -> str | None:
     """What the warm-up does not reach, as a sentence's part; None where it reaches all."""
-    warmed: list[World] = []
+    warmed: list[SimulatedTables] = []
     try:
         for limits in (Limits(), *_NARROW):
-            for found in settled(partial(_missed, classes, warmup, limits, warmed)):
+            for found in for_each_setting(partial(_missed, classes, warmup, limits, warmed)):
                 if found is not None:
                     return found
-            if not any(world.asks_for_limits for world in warmed):
+            if not any(tables.asks_for_limits for tables in warmed):
                 break  # it does the same in every engine
     except TooComplex as error:
         return f"the warm-up cannot be followed: {error}"
     return None
 
 
-def harm(classes: Classes, warmup: Warmup) -> str | None:
+def harm(classes: Classes, warmup: FollowedWarmup) -> str | None:
     """What the warm-up does to the tables that it must not, as a sentence's part."""
     try:
         for live, raises in ((False, False), (False, True), (True, False)):
-            for found in settled(partial(_harm, classes, warmup, live, raises)):
+            for found in for_each_setting(partial(_harm, classes, warmup, live, raises)):
                 if found is not None:
                     return found
     except TooComplex as error:
@@ -72,32 +79,32 @@ class _Trace:
 
     launches: frozenset[Launch]
     way: Way
-    world: World
+    tables: SimulatedTables
 
 
 def _missed(
     classes: Classes,
-    warmup: Warmup,
+    warmup: FollowedWarmup,
     limits: Limits,
-    worlds: list[World],
+    followed: list[SimulatedTables],
     settings: Mapping[str, bool],
 ) -> str | None:
     entered: set[str] = set()
     requests = [*_requests(classes, limits, settings, entered)]
     for trace in requests:
-        for fault in trace.world.faults:
+        for fault in trace.tables.faults:
             return fault
-    start = World(classes, limits=limits, entered=frozenset(entered))
+    start = SimulatedTables(classes, limits=limits, entered=frozenset(entered))
     warmed = [*_warmed(start, warmup, settings)]
-    worlds += [trace.world for trace in warmed]
+    followed += [trace.tables for trace in warmed]
     for trace in warmed:
-        for fault in trace.world.faults:
+        for fault in trace.tables.faults:
             return fault
     reached = frozenset.intersection(*(trace.launches for trace in warmed))
     for trace in requests:
         missing = sorted(trace.launches - reached, key=lambda launch: launch.line)
         if missing:
-            return _told(missing[0], trace, warmed[0])
+            return _describe(missing[0], trace, warmed[0])
     return None
 
 
@@ -114,55 +121,59 @@ def _requests(
     )
 
     def follow(way: Way) -> _Trace:
-        world = World(classes)
-        world.follower = Follower(world, way)
-        method = world.groups.method(METHOD) or world.table.method(METHOD)
+        tables = SimulatedTables(classes)
+        tables.follower = Follower(tables, way)
+        method = tables.groups.method(METHOD) or tables.table.method(METHOD)
         with suppress(Raised):
             if method is not None:
-                world.follower.call(method, (given, {}))
-        entered.update(world.follower.entered)
-        return _Trace(frozenset(world.launches), way, world)
+                tables.follower.call(method, (given, {}))
+        entered.update(tables.follower.entered)
+        return _Trace(frozenset(tables.launches), way, tables)
 
     return ways(follow, settings)
 
 
-def _warmed(start: World, warmup: Warmup, settings: Mapping[str, bool]) -> Iterator[_Trace]:
+def _warmed(
+    start: SimulatedTables, warmup: FollowedWarmup, settings: Mapping[str, bool]
+) -> Iterator[_Trace]:
     def follow(way: Way) -> _Trace:
-        world = replace(start, launches=set(), rows=set(), on_device=set(), faults=[])
-        world.follower = Follower(world, way)
+        tables = replace(start, launches=set(), rows=set(), on_device=set(), faults=[])
+        tables.follower = Follower(tables, way)
         function = Function(warmup.file, warmup.node)
         with suppress(Raised):
-            world.follower.call(function, ((WORKER if warmup.takes_worker else RUNNER,), {}))
-        return _Trace(frozenset(world.launches), way, world)
+            tables.follower.call(function, ((WORKER if warmup.takes_worker else RUNNER,), {}))
+        return _Trace(frozenset(tables.launches), way, tables)
 
     return ways(follow, settings)
 
 
-def _told(launch: Launch, request: _Trace, warmed: _Trace) -> str:
+def _describe(launch: Launch, request: _Trace, warmed: _Trace) -> str:
     asked = {**request.way.asked, **dict(request.way.taken)}
     only_warmed = {k: v for k, v in warmed.way.asked.items() if k not in asked}
     where = [*only_warmed.items()][-1:] or [*request.way.taken][-1:]
     constants = ", ".join(f"{name}={value}" for name, value in sorted(launch.constants))
-    condition = "".join(f" where `{test}` is {str(told).lower()}" for test, told in where)
+    condition = "".join(f" where `{test}` is {str(outcome).lower()}" for test, outcome in where)
     if constants and not where:
         condition = f" with {constants}"
     return f"the warm-up does not reach {launch.kernel}, launched on line {launch.line}{condition}"
 
 
 def _harm(
-    classes: Classes, warmup: Warmup, live: bool, raises: bool, settings: Mapping[str, bool]
+    classes: Classes, warmup: FollowedWarmup, live: bool, raises: bool, settings: Mapping[str, bool]
 ) -> str | None:
-    start = World(classes, live=live, raises=raises, entered=frozenset({METHOD}))
+    start = SimulatedTables(classes, live=live, raises=raises, entered=frozenset({METHOD}))
     for trace in _warmed(start, warmup, settings):
-        world = trace.world
-        if live and world.changed_live_rows:
+        tables = trace.tables
+        if live and tables.changed_live_rows:
             return (
                 "the warm-up adds and clears a row whatever is in use: run again on a live engine, "
                 "as elastic expert parallelism does, it takes a request's blocks away"
             )
         when = " when the launch raises" if raises else ""
-        if not live and world.rows:
-            return f"the warm-up leaves row {min(world.rows)} in use{when}"
-        if not live and world.on_device:
-            return f"the warm-up leaves the block of row {min(world.on_device)} on the device{when}"
+        if not live and tables.rows:
+            return f"the warm-up leaves row {min(tables.rows)} in use{when}"
+        if not live and tables.on_device:
+            return (
+                f"the warm-up leaves the block of row {min(tables.on_device)} on the device{when}"
+            )
     return None

@@ -1,4 +1,4 @@
-"""Refuses a tree in which nothing shows which kernel is launched, or that none is."""
+"""Refuses a tree in which the tool finds no launched kernel and cannot show that there is none."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refuse(launches: Launches, block_table: SourceFile, sources: Sources) -> Non
 def _may_use_triton(sources: Sources, file: SourceFile) -> bool:
     """Whether a module without the class has it from elsewhere, or Triton, it or what it imports.
 
-    The files of another framework, or patches for one, may stand at the same path.
+    The files of another framework, or patches for one, may be at the same path.
     """
     bound = {name for node in names.descend(file.module) for name in names.bound_by(node)}
     if names.star_imports(file.module) or BLOCK_TABLE_CLASS in bound:
@@ -59,7 +59,7 @@ def _refuse_unseen_launch(launches: Launches, tables: Lineage, block_table: Sour
                 raise Refusal(
                     Reason.NOT_LAUNCHED,
                     f"{function.name.value} is defined, but BlockTable.compute_slot_mapping does "
-                    "not launch it: what runs in its place has to be looked at by hand",
+                    "not launch it: look at what runs in its place",
                     file.name,
                     line_of(file.module, function),
                 )
@@ -68,7 +68,7 @@ def _refuse_unseen_launch(launches: Launches, tables: Lineage, block_table: Sour
         raise Refusal(
             Reason.NOT_LAUNCHED,
             f"BlockTable.compute_slot_mapping launches {launches.unresolved[0]}, "
-            "which is no Triton kernel that this package is seen to define",
+            "which is no Triton kernel that the tool found in this package",
             owner.file.name,
             line_of(owner.file.module, method),
         )

@@ -33,7 +33,7 @@ _CLASSES = f"each class of {PARAMETER} (1, a multiple of 16, any other)"
 
 
 @dataclass(frozen=True)
-class Warmup:
+class UpstreamWarmup:
     """A function of the tree that launches the kernel before requests do.
 
     `sizes` are the block sizes of tables that it makes itself, None where it takes the runner's;
@@ -50,7 +50,7 @@ def of_fixed(function: str) -> str:
     """Why a tree with the fix in it needs nothing."""
     return (
         f"{function} launches the kernel before the first request, and {PARAMETER} is in "
-        "do_not_specialize, so no request waits for a compile."
+        "do_not_specialize. So no request waits for a compile."
     )
 
 
@@ -58,7 +58,7 @@ def of_unlisted(function: str) -> str:
     """Why a tree needs the kernel edit alone."""
     return (
         f"{function} launches the kernel before the first request, but {PARAMETER} is "
-        f"specialised, so requests compile it anew for {_CLASSES} that this does not launch."
+        f"specialised. So requests compile it again for {_CLASSES} that this does not launch."
     )
 
 
@@ -75,53 +75,62 @@ def of_missing(sources: Sources, launches: Launches, *, listed: bool, uncalled: 
     elsewhere = _elsewhere(sources)
     if elsewhere is not None:
         return (
-            f"{elsewhere} calls {BLOCK_TABLE_CLASS}.{METHOD}, but is not seen to run in every "
-            f"engine; in the others its Triton kernel {_while_they_wait(listed)}{reported}."
+            f"{elsewhere} calls {BLOCK_TABLE_CLASS}.{METHOD}, but the tool found no proof that "
+            "it runs in every engine. In the others the method's Triton kernel "
+            f"{_while_they_wait(listed)}. {reported}"
         )
     lead = f"{PARAMETER} is in do_not_specialize, but no" if listed else "No"
     if uncalled is not None:
         lead = f"The worker does not call {uncalled}, and no other"
     return (
-        f"{lead} warm-up calls {BLOCK_TABLE_CLASS}.{METHOD}, so its Triton kernel "
-        f"{_while_they_wait(listed)}{reported}."
+        f"{lead} warm-up calls {BLOCK_TABLE_CLASS}.{METHOD}. So its Triton kernel "
+        f"{_while_they_wait(listed)}. {reported}"
     )
 
 
 def _while_they_wait(listed: bool) -> str:
     if listed:
         return "is compiled while the first request waits"
-    return f"is compiled while the first requests wait, anew for {_CLASSES}"
+    return f"is compiled while the first requests wait, once for {_CLASSES}"
 
 
-def _in_part(found: list[Warmup], constant: bool, listed: bool, reported: str) -> str:
-    """The sentence for a tree that warms the kernel up for some engines."""
+def _in_part(found: list[UpstreamWarmup], constant: bool, listed: bool, reported: str) -> str:
+    """The sentences for a tree that warms the kernel up for some engines."""
     warmup = found[0]
     tables = "on the runner's own tables" if warmup.sizes is None else _own_tables(found)
     only = [f"only where `{one}`" for one in warmup.conditions]
     only += [] if warmup.pooling else ["not for pooling models"]
     but = f", but {' and '.join(only)}" if only else ""
-    lead = f"{warmup.name} launches the kernel {tables}{but}"
-    anew = f"anew for {_CLASSES} that this does not launch"
-    left_out = [] if warmup.pooling else ["pooling models"]
+    sentences = [f"{warmup.name} launches the kernel {tables}{but}."]
+    left_out = _left_out(warmup, constant)
+    if left_out:
+        waiting = "first request waits" if listed else "first requests wait"
+        sentences.append(f"{left_out} compile it while their {waiting}.")
+    if not listed:
+        who = "All engines" if left_out else "Requests"
+        sentences.append(f"{who} compile it again for {_CLASSES} that this does not launch.")
+    nothing_missed = listed and not left_out
+    last = "The tool found no engine that it leaves out." if nothing_missed else reported
+    return " ".join([*sentences, last])
+
+
+def _left_out(warmup: UpstreamWarmup, constant: bool) -> str:
+    """The engines that the warm-up leaves out, to begin a sentence; "" for none."""
+    engines = [] if warmup.pooling else ["pooling models"]
     if warmup.conditions:
-        left_out.append("engines for which it is not called")
+        engines.append("engines for which it is not called")
     if warmup.sizes is not None:
         other = "block size" if constant else "compile key"
-        left_out.append(f"engines whose tables have another {other}")
-    if not left_out:
-        rest = "and nothing shows an engine that it leaves out"
-        return f"{lead}, {rest}." if listed else f"{lead}; requests compile it {anew}{reported}."
-    who = f"; {_listed(left_out)}" if only[1:] or left_out != ["pooling models"] else ", which"
-    waiting = "their first request waits" if listed else "their first requests wait"
-    anew = "" if listed else f", and all engines {anew}"
-    return f"{lead}{who} compile it while {waiting}{anew}{reported}."
+        engines.append(f"engines whose tables have another {other}")
+    text = _listed(engines) if engines else ""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
-def _own_tables(found: list[Warmup]) -> str:
+def _own_tables(found: list[UpstreamWarmup]) -> str:
     sizes = found[0].sizes
-    told = [f"block sizes {_listed([*map(str, sizes)])}"] if sizes else []
-    told += [f"for some engines {one.name} adds others" for one in found[1:2]]
-    return f"on tables of its own ({'; '.join(told)})" if told else "on tables of its own"
+    parts = [f"block sizes {_listed([*map(str, sizes)])}"] if sizes else []
+    parts += [f"in some engines {one.name} adds others" for one in found[1:2]]
+    return f"on tables of its own ({'; '.join(parts)})" if parts else "on tables of its own"
 
 
 def _listed(items: list[str]) -> str:
@@ -130,14 +139,15 @@ def _listed(items: list[str]) -> str:
 
 
 def _reported(sources: Sources) -> str:
+    """The last sentence: whether a monitor reports these compiles."""
     worker = sources.read(WORKER)
     try:
         watched = worker is not None and bool(find_method(worker).monitors)
     except Refusal:
         watched = False
-    return (
-        ", and the JIT monitor reports it" if watched else ", and no monitor is seen to report it"
-    )
+    if watched:
+        return "The JIT monitor reports it."
+    return "The tool found no monitor that reports it."
 
 
 def _size_is_constant(launches: Launches) -> bool:
@@ -193,7 +203,7 @@ def _read(sources: Sources, relative: str) -> SourceFile | None:
 # What the functions of the warm-up folder do
 
 
-def _warmups(sources: Sources) -> list[Warmup]:
+def _warmups(sources: Sources) -> list[UpstreamWarmup]:
     """The functions of the tree's warm-up folder that call the method, and are called."""
     files = {}
     for relative in sources.checkout.python_files(_FOLDER):
@@ -269,13 +279,13 @@ def _is_call(node: ast.AST, name: str) -> bool:
     return last == name
 
 
-def _warmup(tree: ast.Module, function: ast.FunctionDef, guards: list[_Guard]) -> Warmup:
+def _warmup(tree: ast.Module, function: ast.FunctionDef, guards: list[_Guard]) -> UpstreamWarmup:
     tests = [one for guard in guards for one in _operands(guard)]
     pooling = any("pooling" in ast.unparse(one.test) and not one.truth for one in tests)
     conditions = [_text(one) for one in tests if not _is_beside_the_point(one.test)]
     makes = any(_is_call(node, BLOCK_TABLE_CLASS) for node in ast.walk(function))
     sizes = _block_sizes(tree, function) if makes else None
-    return Warmup(function.name, sizes, not pooling, tuple(dict.fromkeys(conditions)))
+    return UpstreamWarmup(function.name, sizes, not pooling, tuple(dict.fromkeys(conditions)))
 
 
 def _operands(guard: _Guard) -> Iterator[_Guard]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from codemods.prove.subject import Side
 from codemods.recipes.slot_mapping.proofs.modules import MODEL_RUNNER
@@ -47,7 +48,13 @@ def call_sites(side: Side) -> tuple[CallSite, ...]:
     tree = side.parse(MODEL_RUNNER)
     if tree is None:
         return (DOCUMENTED,)
-    return tuple(dict.fromkeys(_read_calls(tree))) or (DOCUMENTED,)
+    return _sites(tree) or (DOCUMENTED,)
+
+
+@lru_cache(maxsize=4)
+def _sites(tree: ast.Module) -> tuple[CallSite, ...]:
+    """Each proof asks for them anew, and the runner is vLLM's largest module."""
+    return tuple(dict.fromkeys(_read_calls(tree)))
 
 
 def _read_calls(tree: ast.Module) -> Iterator[CallSite]:

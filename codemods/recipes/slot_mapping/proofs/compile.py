@@ -1,4 +1,4 @@
-"""Proof 5, in a process of its own: the kernels compile for each target, before and after."""
+"""The `compile` proof, in its own process: kernels compile for each target, before and after."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from codemods.recipes.slot_mapping.proofs.call_site import CallSite
 from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, supported
 from codemods.recipes.slot_mapping.proofs.job import Job
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.proof_process import serve
 from codemods.recipes.slot_mapping.proofs.warming import as_on_a_gpu, choices_of, warm_up
-from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "compile"
 # One engine with and one without context parallelism; token counts of each of Triton's classes.

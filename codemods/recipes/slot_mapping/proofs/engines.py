@@ -241,11 +241,15 @@ def on_the_device(tables: Any, inputs: Buffers) -> list[Any]:
     return [*own, inputs.query_start_loc, inputs.positions]
 
 
+Show = Callable[[int | None, Callable[[], dict[str, Any]]], None]
+
+
 @contextmanager
-def calls_shown(tables: Any, show: Callable[[int | None, dict[str, Any]], None]) -> Iterator[None]:
+def calls_shown(tables: Any, show: Show) -> Iterator[None]:
     """Inside, each call of a table's compute_slot_mapping is first shown: its group, arguments.
 
-    The group is None for a table that is none of the engine's, such as a copy of one.
+    The group is None for a table that is none of the engine's, such as a copy of one. The arguments
+    are put together when they are asked for: that takes longer than the call itself.
     """
     places = {id(table): group for group, table in enumerate(tables.block_tables)}
     with ExitStack() as stack:
@@ -260,7 +264,7 @@ def calls_shown(tables: Any, show: Callable[[int | None, dict[str, Any]], None])
                 _named: inspect.Signature = named,
                 **words: Any,
             ) -> Any:
-                show(places.get(id(table)), _named.bind(table, *args, **words).arguments)
+                show(places.get(id(table)), lambda: _named.bind(table, *args, **words).arguments)
                 return _original(table, *args, **words)
 
             stack.enter_context(patch.object(kind, "compute_slot_mapping", compute))

@@ -20,8 +20,8 @@ from codemods.recipes.slot_mapping.proofs.call_site import CallSite
 from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build, supported
 from codemods.recipes.slot_mapping.proofs.job import Job, SideFiles
 from codemods.recipes.slot_mapping.proofs.loading import loaded
+from codemods.recipes.slot_mapping.proofs.proof_process import serve
 from codemods.recipes.slot_mapping.proofs.warming import choices_of, warm_up
-from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "gpu-compiles"
 LIMIT = 8192
@@ -65,7 +65,7 @@ class Life:
 
 def prove(job: Job) -> Proof:
     if job.after.warmup is None:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     engines = [Engine(groups, max_num_tokens=LIMIT, device=job.device) for groups in GROUPS]
     site = job.call_sites[0]
     before = _lives(replace(job.before, warmup=None), engines, site) if job.before else []
@@ -89,14 +89,16 @@ def prove(job: Job) -> Proof:
         if life.at_requests:
             names = ", ".join(sorted(set(life.at_requests)))
             return failed(NAME, f"requests still compile {names} ({life.engine})", **figures)
-    told = f"{figures['compiled_by_requests_before']} before, " if before else ""
-    return passed(NAME, f"kernels that requests compile: {told}none after the warm-up", **figures)
+    before_text = f"{figures['compiled_by_requests_before']} before, " if before else ""
+    return passed(
+        NAME, f"kernels that requests compile: {before_text}none after the warm-up", **figures
+    )
 
 
 def _lives(files: SideFiles, engines: list[Engine], site: CallSite) -> list[Life]:
     lives = []
     for engine in engines:
-        # Loaded anew each time: a module's kernels remember what they compiled.
+        # Loaded again each time: a module's kernels remember what they compiled.
         with loaded(files) as tree:
             if supported(tree, engine):
                 lives.append(_life(tree, engine, site))
@@ -148,8 +150,8 @@ def compilations(on_compile: Callable[[str], object]) -> Iterator[None]:
         raise CannotRunError("this triton has no jit_post_compile_hook")
     kept = runtime.jit_post_compile_hook
 
-    def hook(**told: Any) -> None:
-        on_compile(str(getattr(told.get("fn"), "name", "a kernel")))
+    def hook(**event: Any) -> None:
+        on_compile(str(getattr(event.get("fn"), "name", "a kernel")))
 
     runtime.jit_post_compile_hook = hook
     try:

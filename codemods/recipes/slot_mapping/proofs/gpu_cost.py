@@ -24,8 +24,8 @@ from codemods.recipes.slot_mapping.proofs.engines import Engine, buffers, build
 from codemods.recipes.slot_mapping.proofs.gpu_compiles import compilations, synchronize, timed_ms
 from codemods.recipes.slot_mapping.proofs.job import Job
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.proof_process import serve
 from codemods.recipes.slot_mapping.proofs.warming import choices_of, warm_up
-from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "gpu-cost"
 TOLERANCE = 0.03
@@ -47,7 +47,7 @@ class Replay:
 
 def prove(job: Job) -> Proof:
     if job.after.warmup is None:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     engine = Engine(((16, 16),), max_model_len=8192, device=job.device)
     site = job.call_sites[0]
     with loaded(job.after) as tree:
@@ -60,14 +60,16 @@ def prove(job: Job) -> Proof:
         before = _launchers(tree, engine, site)
     figures |= _compared(before, after)
     worst = max((abs(_ratio(figures, shape) - 1), shape) for shape in SHAPES)
-    told = f"launches take {_ratio(figures, worst[1]):.3f} of what they took, where furthest from 1"
+    ratio = (
+        f"launches take {_ratio(figures, worst[1]):.3f} of what they took, where furthest from 1"
+    )
     if figures["warmup_leaves_bytes"]:
         left = figures["warmup_leaves_bytes"]
         return failed(NAME, f"the warm-up leaves {left} bytes allocated", **figures)
     if worst[0] > TOLERANCE:
         requests, tokens = worst[1]
-        return failed(NAME, f"{told} ({requests} requests, {tokens} tokens)", **figures)
-    return passed(NAME, f"{told}; the warm-up adds {figures['warmup_ms']} ms", **figures)
+        return failed(NAME, f"{ratio} ({requests} requests, {tokens} tokens)", **figures)
+    return passed(NAME, f"{ratio}; the warm-up adds {figures['warmup_ms']} ms", **figures)
 
 
 def _ratio(figures: dict[str, int | float | str], shape: Shape) -> float:

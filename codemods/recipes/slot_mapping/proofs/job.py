@@ -22,15 +22,15 @@ class SideFiles:
     spare: tuple[str, ...]
     buffer_source: str | None
     pad_slot_id: int
-    warmup: Warmup | None
+    warmup: WarmupCall | None
 
 
 @dataclass(frozen=True)
-class Warmup:
+class WarmupCall:
     """The warm-up function: the dotted name of its module, and what it is called with.
 
     `runner`, `batch` and `worker` are the attributes that the tree's classes give the objects that
-    the function may ask, None where these cannot be told; `maybe_none` are names that its module
+    the function may ask, None where these are unknown; `maybe_none` are names that its module
     compares with None. `takes_worker`: it is given the worker in place of the worker's runner.
     """
 
@@ -76,5 +76,5 @@ class Job:
 
 
 def _side(data: dict[str, Any]) -> SideFiles:
-    warmup = None if data["warmup"] is None else Warmup(**data["warmup"])
+    warmup = None if data["warmup"] is None else WarmupCall(**data["warmup"])
     return SideFiles(**{**data, "spare": tuple(data["spare"]), "warmup": warmup})

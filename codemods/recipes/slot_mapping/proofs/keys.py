@@ -1,8 +1,8 @@
-"""Proof 4, in a process of its own: which kernels an engine compiles, before and after."""
+"""The `keys` proof, in its own process: which kernels an engine compiles, before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,8 @@ from codemods.recipes.slot_mapping.proofs.engines import (
 )
 from codemods.recipes.slot_mapping.proofs.job import Job
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.proof_process import serve
 from codemods.recipes.slot_mapping.proofs.warming import as_on_a_gpu, choices_of, warm_up
-from codemods.recipes.slot_mapping.proofs.workers import serve
 
 if TYPE_CHECKING:
     from codemods.prove.pretended_gpu import PretendedGpu
@@ -60,7 +60,7 @@ class Recorder:
             self.seen.add((self.group, self.binder.key(launch)))
         self.on_host += [name for name, tensor in tensors_of(launch) if not self.gpu.holds(tensor)]
 
-    def turn_to(self, group: int | None, _: dict[str, Any]) -> None:
+    def turn_to(self, group: int | None, _: Callable[[], dict[str, Any]]) -> None:
         self.group = -1 if group is None else group
 
     def taken(self) -> frozenset[GroupAndKey]:
@@ -116,7 +116,7 @@ def prove(job: Job) -> Proof:
     }
     if before:
         figures["keys_before"] = max(keys.most_per_group_and_kernel for keys in before)
-    figures["stand_ins"] = tree.told
+    figures["stand_ins"] = tree.description
     complaint = next(filter(None, map(_complaint, after)), None)
     if complaint is not None:
         return failed(NAME, complaint, **figures)
@@ -132,12 +132,12 @@ def prove(job: Job) -> Proof:
 
 def _shown(figures: dict[str, int | float | str], job: Job) -> str:
     """What the row shows, for someone who does not know the kernel's compile keys."""
-    told = ""
+    before = ""
     if "keys_before" in figures and int(figures["keys_before"]) > int(figures["keys_after"]):
-        told = f"; before, requests compiled a kernel up to {figures['keys_before']} times over"
+        before = f"; before, requests compiled a kernel up to {figures['keys_before']} times over"
     return (
         f"the warm-up compiles every kernel that requests launch, in {figures['engines']} engines, "
-        f"with batches of 1 to {job.max_num_tokens} tokens{told}"
+        f"with batches of 1 to {job.max_num_tokens} tokens{before}"
     )
 
 

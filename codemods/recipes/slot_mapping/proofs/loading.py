@@ -21,7 +21,7 @@ from codemods.prove.standins import (
     known_names,
 )
 from codemods.prove.unknown import Choices
-from codemods.recipes.slot_mapping.proofs.job import SideFiles, Warmup
+from codemods.recipes.slot_mapping.proofs.job import SideFiles, WarmupCall
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Function:
     """The tree's warm-up, ready to be called, and what is known of its call."""
 
     call: Callable[[Any], object]
-    facts: Warmup
+    facts: WarmupCall
     module: ModuleType
     finder: StandInFinder
 
@@ -52,7 +52,7 @@ class Loaded:
     stand_ins: tuple[str, ...]
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What was stood in for, for a row's figures."""
         return ", ".join(self.stand_ins)
 
@@ -81,7 +81,7 @@ def loaded(files: SideFiles) -> Iterator[Loaded]:
         yield Loaded(block_table, warmup, parallelism, platform, buffer, tuple(sorted(names)))
 
 
-def _function(warmup: Warmup, finder: StandInFinder) -> Function:
+def _function(warmup: WarmupCall, finder: StandInFinder) -> Function:
     module = imported(warmup.module)
     call = getattr(module, warmup.function, None)
     if call is None:

@@ -1,4 +1,4 @@
-"""Proof 6, in a process of its own: the kernel gives the right slots.
+"""The `result` proof, in its own process: the kernel gives the right slots.
 
 Run by Triton's interpreter, or by a GPU where the job names one.
 """
@@ -25,8 +25,8 @@ from codemods.recipes.slot_mapping.proofs.engines import (
 )
 from codemods.recipes.slot_mapping.proofs.job import Job, SideFiles
 from codemods.recipes.slot_mapping.proofs.loading import Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.proof_process import serve
 from codemods.recipes.slot_mapping.proofs.slots import LAYOUTS, Batch, random_batch, slots
-from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "result"
 SEED = 20260521

@@ -11,7 +11,7 @@ from codemods.prove.attributes import attributes, compared_with_none, set_from_o
 from codemods.prove.proof import Options
 from codemods.prove.subject import Side, Subject, class_source, import_name, imported_roots, parse
 from codemods.recipes.slot_mapping.proofs.call_site import call_sites
-from codemods.recipes.slot_mapping.proofs.job import Job, SideFiles, Warmup
+from codemods.recipes.slot_mapping.proofs.job import Job, SideFiles, WarmupCall
 from codemods.recipes.slot_mapping.proofs.modules import (
     BLOCK_TABLE,
     BUFFERS,
@@ -22,7 +22,7 @@ from codemods.recipes.slot_mapping.proofs.modules import (
     table_modules,
 )
 from codemods.recipes.warm_up import edit_names
-from codemods.recipes.warm_up.call_paths import Calls, Target, find_calls
+from codemods.recipes.warm_up.worker_call import Calls, Target, find_calls
 
 
 def make_job(subject: Subject, options: Options, folder: Path, device: str = "cpu") -> Job | str:
@@ -64,7 +64,7 @@ def _side_files(subject: Subject, side: Side, folder: Path) -> SideFiles | str:
     )
 
 
-def _warmup(subject: Subject, side: Side, package: str) -> tuple[str, Warmup] | None:
+def _warmup(subject: Subject, side: Side, package: str) -> tuple[str, WarmupCall] | None:
     """The warm-up and the file of the package that has it, None where the side has none."""
     if side.label != "after" or not subject.in_force(edit_names.WARMUP):
         return None
@@ -79,7 +79,7 @@ def _warmup(subject: Subject, side: Side, package: str) -> tuple[str, Warmup] | 
         return None
     outside = set_from_outside(side, WORKER, "model_runner")
     runner = attributes(side, package, MODEL_RUNNER, "GPUModelRunner")
-    return home, Warmup(
+    return home, WarmupCall(
         module=f"{package}.{home.removesuffix('.py').replace('/', '.')}",
         function=function,
         runner=None if runner is None else sorted(runner | outside),

@@ -1,8 +1,8 @@
-"""Proof 7, in a process of its own: the real warm-up leaves the engine as it was."""
+"""The `state` proof, in its own process: the real warm-up leaves the engine as it was."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,13 +27,13 @@ from codemods.recipes.slot_mapping.proofs.engines import (
 )
 from codemods.recipes.slot_mapping.proofs.job import Job
 from codemods.recipes.slot_mapping.proofs.loading import Function, Loaded, loaded
+from codemods.recipes.slot_mapping.proofs.proof_process import serve
 from codemods.recipes.slot_mapping.proofs.snapshot import (
     differences,
     snapshot,
     table_attributes,
 )
 from codemods.recipes.slot_mapping.proofs.warming import as_on_a_gpu, choices_of
-from codemods.recipes.slot_mapping.proofs.workers import serve
 
 NAME = "state"
 ROWS = 6
@@ -51,7 +51,7 @@ ENGINES = (
 class Situation:
     """Which rows live requests own, and whether rows were used and given back before."""
 
-    told: str
+    description: str
     live: tuple[int, ...] = ()
     used: bool = False
 
@@ -101,7 +101,8 @@ class Run:
         launches, beyond = Launches(self.fail), list[str]()
         longest = capacity(tables, self.engine)
 
-        def check(_: int | None, given: dict[str, Any]) -> None:
+        def check(_: int | None, arguments: Callable[[], dict[str, Any]]) -> None:
+            given = arguments()
             if {"num_reqs", "query_start_loc", "positions"} <= given.keys():
                 beyond.extend(_beyond(longest=longest, **given))
             if beyond:
@@ -145,7 +146,7 @@ class Run:
 
 def prove(job: Job) -> Proof:
     if job.after.warmup is None:
-        raise CannotRunError("the tree has no warm-up of ours to run")
+        raise CannotRunError("the tree does not have this tool's warm-up")
     figures: dict[str, int | float | str] = {"engines": 0, "runs": 0, "launches": 0}
     with loaded(job.after) as tree:
         try:
@@ -188,7 +189,7 @@ def _complaints(
 def _sentence(run: Run, where: str, changed: str) -> str:
     when = ", the launch raising" if run.fail else ""
     asked = f", where {where}" if where else ""
-    return f"with {run.situation.told}{when}, the warm-up {changed} ({run.engine}{asked})"
+    return f"with {run.situation.description}{when}, the warm-up {changed} ({run.engine}{asked})"
 
 
 def _fill(tables: Any, inputs: Buffers, engine: Engine, situation: Situation) -> None:

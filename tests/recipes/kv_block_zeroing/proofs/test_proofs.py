@@ -9,6 +9,7 @@ import pytest
 
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
+from codemods.engine.plan import Verdict
 from codemods.engine.planning import make_plan
 from codemods.prove import rows
 from codemods.prove.proof import Options, Proof, ProofStatus
@@ -125,6 +126,17 @@ def test_a_proof_fails_where_the_tree_is_wrong(wrong: str) -> None:
     found = proofs(changed(name, old, new), proof)[proof]
     assert found.status is ProofStatus.FAIL, found
     assert words in found.detail
+
+
+# The faults above that `check` sees without running the tree; the rest take a run.
+SEEN = ("a count that is specialised",)
+
+
+@pytest.mark.parametrize("wrong", list(WRONG))
+def test_check_calls_no_fault_fixed_that_it_can_see(wrong: str) -> None:
+    _, name, old, new, _ = WRONG[wrong]
+    plan = forks.planned(changed(name, old, new))
+    assert (plan.verdict is not Verdict.ALREADY_FIXED) == (wrong in SEEN), plan.outcomes
 
 
 def test_a_zeroer_that_asks_for_more_is_skipped_and_says_so() -> None:

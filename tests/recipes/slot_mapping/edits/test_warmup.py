@@ -12,8 +12,8 @@ from codemods.engine.plan import Reason
 from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.edits import warmup
 from codemods.recipes.slot_mapping.facts.block_tables import Tables
-from codemods.recipes.slot_mapping.facts.reach import Warmup
-from codemods.recipes.slot_mapping.facts.world import Classes
+from codemods.recipes.slot_mapping.facts.reach import FollowedWarmup
+from codemods.recipes.slot_mapping.facts.simulated_tables import Classes
 from codemods.recipes.warm_up import launches
 from tests.forks.trees import BLOCK_TABLE, WARMUP, fork
 from tests.rewriting import Rewrite, rewrites
@@ -48,12 +48,12 @@ def edit(data: bytes, table: str = TABLE, *, replace: bool = False) -> Edited:
     return warmup.edit(file, classes_of(table), tables_of(table), there(file), replace=replace)
 
 
-def there(file: SourceFile) -> Warmup | None:
+def there(file: SourceFile) -> FollowedWarmup | None:
     """The function of our name that the module has."""
     assert file.tree is not None
     for node in file.tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == warmup.FUNCTION:
-            return Warmup(file, node)
+            return FollowedWarmup(file, node)
     return None
 
 
@@ -112,7 +112,7 @@ def test_a_function_that_was_changed_is_not_ours() -> None:
         (MODULE, TABLE.replace("def add_row", "def put_row"), Reason.SIGNATURE_CHANGED),
     ],
 )
-def test_what_it_stands_on_and_is_not_there_is_refused(
+def test_what_it_needs_and_is_not_there_is_refused(
     warm_up: str, table: str, reason: Reason
 ) -> None:
     with pytest.raises(Refusal) as caught:

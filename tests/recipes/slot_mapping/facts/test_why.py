@@ -1,4 +1,4 @@
-"""The one sentence on why a tree needs the fix: read off the tree, whatever its version."""
+"""The sentences on why a tree needs the fix: read off the tree, whatever its version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.forks import trees
 FOLDER = "model_executor/warmup"
 LISTED = "00-monitor-in-utils"  # the parameter is unspecialised, and nothing warms up
 UNLISTED = "00-monitor-in-triton-utils"
-ANEW = "anew for each class of num_tokens (1, a multiple of 16, any other)"
+CLASSES = "for each class of num_tokens (1, a multiple of 16, any other)"
 
 ON_THE_RUNNERS_TABLES = """
 def warm_tables(runner) -> None:
@@ -78,8 +78,8 @@ def warming(tables: str, entry: str = GENERATIVE) -> dict[str, str]:
 
 def test_where_nothing_warms_up_every_class_compiles_while_requests_wait(tmp_path: Path) -> None:
     assert why(tmp_path, {}, UNLISTED) == (
-        "No warm-up calls BlockTable.compute_slot_mapping, so its Triton kernel is compiled while "
-        f"the first requests wait, {ANEW}, and the JIT monitor reports it."
+        "No warm-up calls BlockTable.compute_slot_mapping. So its Triton kernel is compiled while "
+        f"the first requests wait, once {CLASSES}. The JIT monitor reports it."
     )
 
 
@@ -87,11 +87,12 @@ def test_where_the_parameter_is_listed_one_compile_is_left(tmp_path: Path) -> No
     found = why(tmp_path, {})
     assert found.startswith("num_tokens is in do_not_specialize, but no warm-up calls ")
     assert "while the first request waits" in found
-    assert ANEW not in found
+    assert CLASSES not in found
 
 
 def test_without_a_monitor_none_is_said_to_report(tmp_path: Path) -> None:
-    assert why(tmp_path, {}, "00-no-monitor").endswith(", and no monitor is seen to report it.")
+    found = why(tmp_path, {}, "00-no-monitor")
+    assert found.endswith(". The tool found no monitor that reports it.")
 
 
 @pytest.mark.parametrize(
@@ -113,8 +114,8 @@ def test_what_no_engine_runs_is_no_warm_up(tmp_path: Path, text: str) -> None:
 
 def test_the_runners_own_tables_but_not_for_pooling_models(tmp_path: Path) -> None:
     assert why(tmp_path, warming(ON_THE_RUNNERS_TABLES)) == (
-        "warm_tables launches the kernel on the runner's own tables, but not for pooling models, "
-        "which compile it while their first request waits, and the JIT monitor reports it."
+        "warm_tables launches the kernel on the runner's own tables, but not for pooling models. "
+        "Pooling models compile it while their first request waits. The JIT monitor reports it."
     )
 
 
@@ -129,8 +130,8 @@ def test_an_early_return_says_the_same(tmp_path: Path) -> None:
 
 def test_tables_of_its_own_leave_other_compile_keys(tmp_path: Path) -> None:
     found = why(tmp_path, warming(ON_TABLES_OF_ITS_OWN))
-    assert "on tables of its own (block sizes 3 and 16), but not for pooling models; " in found
-    assert "pooling models and engines whose tables have another compile key compile it" in found
+    assert "on tables of its own (block sizes 3 and 16), but not for pooling models. " in found
+    assert "Pooling models and engines whose tables have another compile key compile it" in found
 
 
 def test_tables_of_its_own_leave_other_block_sizes_where_each_is_a_kernel(tmp_path: Path) -> None:
@@ -148,19 +149,19 @@ def test_tables_of_its_own_leave_other_block_sizes_where_each_is_a_kernel(tmp_pa
 
 def test_a_warm_up_of_every_engine_leaves_nobody_out(tmp_path: Path) -> None:
     found = why(tmp_path, warming(ON_THE_RUNNERS_TABLES, "warm_tables(worker.model_runner)"))
-    assert found.endswith(", and nothing shows an engine that it leaves out.")
+    assert found.endswith(". The tool found no engine that it leaves out.")
     assert "pooling" not in found
 
 
-def test_the_condition_of_a_fork_is_told_as_it_stands(tmp_path: Path) -> None:
+def test_the_condition_of_a_fork_is_shown_as_written(tmp_path: Path) -> None:
     entry = "if worker.kind not in KINDS:\n        return\n    warm_tables(worker.model_runner)"
     found = why(tmp_path, warming(ON_THE_RUNNERS_TABLES, entry))
-    assert ", but only where `worker.kind in KINDS`; engines for which it is not called " in found
+    assert ", but only where `worker.kind in KINDS`. Engines for which it is not called " in found
 
 
 def test_a_warm_up_without_the_parameter_listed_leaves_the_other_classes(tmp_path: Path) -> None:
     found = why(tmp_path, warming(ON_THE_RUNNERS_TABLES), UNLISTED)
-    assert f"and all engines {ANEW} that this does not launch" in found
+    assert f". All engines compile it again {CLASSES} that this does not launch" in found
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_a_warm_up_elsewhere_is_named_and_nothing_is_claimed_for_it(
 ) -> None:
     found = why(tmp_path, {}, fork)
     assert found.startswith(f"{function} of vllm/v1/worker/")
-    assert "is not seen to run in every engine" in found
+    assert "the tool found no proof that it runs in every engine" in found
 
 
 @pytest.mark.parametrize(
@@ -195,13 +196,13 @@ def test_what_only_reads_like_a_warm_up_is_not_named(tmp_path: Path, text: str) 
 def test_a_fixed_tree_needs_nothing(tmp_path: Path) -> None:
     assert why(tmp_path, {}, "03-fix-in-place") == (
         "warmup_v1_slot_mapping_kernel launches the kernel before the first request, and "
-        "num_tokens is in do_not_specialize, so no request waits for a compile."
+        "num_tokens is in do_not_specialize. So no request waits for a compile."
     )
 
 
 def test_our_call_with_the_parameter_specialised_says_so(tmp_path: Path) -> None:
     found = why(tmp_path, {}, "03-our-function-in-else-arm")
-    assert "but num_tokens is specialised, so requests compile it anew" in found
+    assert "but num_tokens is specialised. So requests compile it again" in found
 
 
 def test_one_edit_alone_does_not_make_the_tree_fixed(tmp_path: Path) -> None:
@@ -223,7 +224,7 @@ def test_what_is_gone_is_named(tmp_path: Path, gone: tuple[str, ...]) -> None:
 # What prints it
 
 
-def test_every_output_has_the_sentence(tmp_path: Path) -> None:
+def test_every_output_has_the_sentences(tmp_path: Path) -> None:
     found = plan(tmp_path, warming(ON_TABLES_OF_ITS_OWN))
     sentence = found.recipes[0].why
     assert f"  {sentence}\n" in table(found)

@@ -10,7 +10,7 @@ import pytest
 
 from codemods import release
 from codemods.engine.checkout import Checkout
-from codemods.prove import worker
+from codemods.prove import proof_process
 from codemods.prove.proof import Options, Proof, ProofStatus, Row
 from codemods.prove.rows import OF_EVERY_PLAN
 from codemods.recipes.slot_mapping.proofs import PROOFS
@@ -44,7 +44,7 @@ def in_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proofs run in a child that has torch already."""
     import torch  # noqa: F401
 
-    monkeypatch.setattr(worker, "run_worker", run_worker)
+    monkeypatch.setattr(proof_process, "run_worker", run_worker)
 
 
 @cache

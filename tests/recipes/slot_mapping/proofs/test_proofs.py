@@ -44,7 +44,7 @@ def test_keys_count_what_an_engine_met_before_and_meets_after(tmp_path: Path) ->
     assert (figures["keys_before"], figures["keys_after"]) == (3, 1)
 
 
-def test_a_tree_fixed_already_is_taken_as_it_stands(tmp_path: Path) -> None:
+def test_a_tree_fixed_already_is_taken_as_it_is(tmp_path: Path) -> None:
     row = run("keys", standing(plan(tmp_path)))
     assert row.status is ProofStatus.PASS, row
     assert "keys_before" not in row.figures
@@ -165,7 +165,7 @@ def test_a_tree_that_never_ends_is_stopped(tmp_path: Path) -> None:
     assert row.detail == "did not end within 1 s and was stopped"
 
 
-def test_a_tree_that_ends_the_process_is_told(tmp_path: Path) -> None:
+def test_a_tree_that_ends_the_process_is_reported(tmp_path: Path) -> None:
     fatal = swap("PAD_SLOT_ID = -1\n", "PAD_SLOT_ID = -1\n__import__('os')._exit(3)\n")
     row = run("keys", plan(tmp_path, kernel=fatal))
     assert row.status is ProofStatus.FAIL

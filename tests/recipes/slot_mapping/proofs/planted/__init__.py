@@ -5,7 +5,7 @@ is right, and every proof must accept it. `trees` are releases, forks of fixture
 which has a monitor and little else; left out, it is "base" and three releases. What an entry
 changes is the rewritten tree, mostly the text that the rewrite inserted:
 
-- `early` stands behind the warm-up's guard, `body` in place of all that follows the guard, `head`
+- `early` is placed after the warm-up's guard, `body` in place of all that follows the guard, `head`
   in front of the function, `imports` in front of the whole module;
 - `call` stands in place of the worker's call, `import` in place of its import, `at` where a regular
   expression finds a line of the worker, `helper` behind the worker's warm-up method;
@@ -72,7 +72,7 @@ def entries() -> tuple[Entry, ...]:
 
 def planted(entry: Entry, checkout: Checkout) -> Subject:
     """The tree as the recipe rewrites it and the entry spoils it, or writes it otherwise."""
-    plan = make_plan(checkout, [registry.get("slot-mapping")])
+    plan = _rewrite(checkout.root)
     made = {change.path: change for change in plan.changes}
     for kind, edit in _edits(entry.data):
         path = checkout.name(FILES[kind])
@@ -80,6 +80,11 @@ def planted(entry: Entry, checkout: Checkout) -> Subject:
         after = edit(change.after.decode().replace("\r\n", "\n"))
         made[path] = replace(change, after=after.encode())
     return _subject(plan, tuple(made.values()), checkout)
+
+
+@cache
+def _rewrite(root: Path) -> Plan:
+    return make_plan(Checkout.find(root), [registry.get("slot-mapping")])
 
 
 def _unchanged(checkout: Checkout, path: str, kind: str) -> FileChange:

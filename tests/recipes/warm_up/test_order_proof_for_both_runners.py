@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from codemods.prove.proof import ProofStatus
-from codemods.recipes.warm_up import order
+from codemods.recipes.warm_up import order_proof
 
 FUNCTION = "warm_both_up"
 BRANCH = """
@@ -31,7 +31,9 @@ def proof(*parts: str, v1_only: bool = False) -> tuple[ProofStatus, str]:
     body = textwrap.indent("".join(parts), "        ")
     head = f"from .gpu.warmup import {FUNCTION}, warmup_kernels\n"
     method = f"    def compile_or_warm_up_model(self) -> float:\n{body}\n"
-    row = order.prove_module(f"{head}class Worker:\n{method}".encode(), FUNCTION, v1_only=v1_only)
+    row = order_proof.prove_module(
+        f"{head}class Worker:\n{method}".encode(), FUNCTION, v1_only=v1_only
+    )
     return row.status, row.detail
 
 

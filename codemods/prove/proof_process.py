@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +29,7 @@ AnyJob = TypeVar("AnyJob", bound=Job)
 MakeJob = Callable[[Subject, Options, Path, str], "Job | str"]
 
 
-def in_worker(
+def in_own_process(
     module: str, make_job: MakeJob, *, interpret: bool = False, device: str = "cpu"
 ) -> Callable[[Subject, Options], Proof]:
     """The proof of `module`, a dotted name; on a `device` its row is named for that.
@@ -73,10 +75,23 @@ def serve(name: str, from_json: Callable[[str], AnyJob], prove: Callable[[AnyJob
 
     def prove_text(text: str) -> Proof:
         asked = from_json(text)
+        _import_torch()
         _require(asked.device)
         return prove(asked)
 
     job.serve(name, prove_text)
+
+
+def _import_torch() -> None:
+    """Import what every proof uses while the collector is off, which need not look at it later.
+
+    It would take a quarter of the time that the import takes.
+    """
+    gc.disable()
+    importlib.import_module("torch")
+    importlib.import_module("triton")
+    gc.freeze()
+    gc.enable()
 
 
 def _require(device: str) -> None:

@@ -1,7 +1,7 @@
-"""Proof 3: the call of the warm-up reaches it, and comes before the monitor, on every path.
+"""The `order` proof: every path calls the warm-up, and before the monitor is activated.
 
 Over the control flow of the rewritten worker's warm-up method, not by line numbers; `check` asks
-the same of a call that is there already (`call_paths`).
+the same of a call that is there already (`worker_call`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.prove.proof import Options, Proof, failed, passed, skipped
 from codemods.prove.subject import Side, Subject
 from codemods.recipes.warm_up import edit_names
-from codemods.recipes.warm_up.call_paths import Calls, Target, find_calls
 from codemods.recipes.warm_up.method import METHOD, find_method
 from codemods.recipes.warm_up.v2_flag import model_runner
+from codemods.recipes.warm_up.worker_call import Calls, Target, find_calls
 
 NAME = "order"
 
@@ -27,7 +27,9 @@ def prove(subject: Subject, _: Options, *, function: str, v1_only: bool = True) 
         calls = _calls(subject.after, function, v1_only)
         if calls is None:
             return failed(NAME, f"no method {METHOD} in {subject.after.name(WORKER)}")
-        before = _calls(subject.before, function, v1_only) if subject.plan.changes else calls
+        before: Calls | None = calls
+        if subject.plan.changes:  # a change that leaves none need not be held against the old ones
+            before = _calls(subject.before, function, v1_only) if calls.early_returns else None
     except Refusal as refusal:
         return failed(NAME, refusal.detail)
     known = len(before.early_returns) if before is not None else 0

@@ -8,12 +8,12 @@ import pytest
 
 from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal
-from codemods.recipes.warm_up import worker
+from codemods.recipes.warm_up import worker_edit
 from tests.recipes.warm_up.workers import sources, worker_file
 from tests.rewriting import rewrites
 
 FUNCTION = "warm_both_up"
-CALL = worker.Call(FUNCTION, "the kernel of both", v1_only=False)
+CALL = worker_edit.Call(FUNCTION, "the kernel of both", v1_only=False)
 HEAD = """\
 from .gpu.warmup import warmup_kernels
 
@@ -35,7 +35,7 @@ WARM = f"{FUNCTION}(self.model_runner)\n"
 
 
 def edit(text: str) -> Edited:
-    return worker.edit(worker_file(text.encode()), CALL, sources(FUNCTION))
+    return worker_edit.edit(worker_file(text.encode()), CALL, sources(FUNCTION))
 
 
 def rewrite(data: bytes) -> bytes:

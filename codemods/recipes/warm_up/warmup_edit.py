@@ -15,6 +15,8 @@ from codemods.transforms.extend_import import with_from_import
 from codemods.transforms.statements import append, line_of, parse_statements, replace
 
 MODULE = "v1/worker/gpu/warmup.py"
+# What a refusal of the warm-up ends with.
+WITHOUT = "use --skip warmup --skip worker to make only the other edits"
 
 
 def required(warmup: SourceFile | None, name: str, function: str) -> SourceFile:
@@ -50,10 +52,10 @@ def require_function(run: Run, worker: SourceFile, function: str) -> None:
 def present(warmup: SourceFile, function: str) -> Edited | None:
     """The outcome where the module has the function, None where it has not."""
     found = names.functions(warmup.module, function)
-    return there(warmup, function, line_of(warmup.module, found[0])) if found else None
+    return already_present(warmup, function, line_of(warmup.module, found[0])) if found else None
 
 
-def there(file: SourceFile, function: str, line: int) -> Edited:
+def already_present(file: SourceFile, function: str, line: int) -> Edited:
     """The outcome where the tree has the function already."""
     return Edited(
         Outcome(

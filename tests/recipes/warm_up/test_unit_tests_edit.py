@@ -11,7 +11,7 @@ from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Reason, Status, Verdict
 from codemods.engine.planning import make_plan
 from codemods.engine.sources import Refusal, SourceFile
-from codemods.recipes.warm_up import test_module as added_tests
+from codemods.recipes.warm_up import unit_tests_edit as added_tests
 from tests.checkouts import checkout
 from tests.forks import trees
 
@@ -135,7 +135,7 @@ def test_without_an_import_the_workers_own_name_for_the_package_is_taken(tmp_pat
     assert b"from vllm.v1.worker.gpu.warmup import" in text
 
 
-def test_where_no_name_can_be_told_the_tests_are_refused_alone(tmp_path: Path) -> None:
+def test_where_no_name_is_known_the_tests_are_refused_alone(tmp_path: Path) -> None:
     root = trees.fork("00-monitor-in-utils").tree.changed({TESTS: b"import pytest\n"})
     root.write_to(tmp_path)
     (tmp_path / "vllm").rename(tmp_path / "my vllm")

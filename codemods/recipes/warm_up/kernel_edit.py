@@ -31,10 +31,10 @@ def decide(
 def edit(
     kernels: Sequence[Kernel], parameter: str, unresolved: Sequence[str] = ()
 ) -> dict[str, Edited]:
-    """What becomes of each file that defines a kernel, by name; raises Refusal.
+    """Add the parameter in each file that defines a kernel, by name; raises Refusal.
 
     They share one outcome; the file that it names comes first, and `unresolved`, which is launched
-    too and is out of reach, is said in it.
+    too and is out of reach, is named in it.
     """
     touched = [kernel for kernel in kernels if takes(kernel, parameter)]
     if not touched:
@@ -53,7 +53,7 @@ def edit(
             raise Refusal(
                 Reason.AMBIGUOUS,
                 f"what {kernel.name} has in do_not_specialize cannot be read off the source; "
-                f'add "{parameter}" by hand or leave the edit out with --skip kernel',
+                f'add "{parameter}" by hand, or leave the edit out with --skip kernel',
                 kernel.file.name,
                 line_of(kernel.file.module, kernel.definitions[0]),
             )
@@ -76,7 +76,7 @@ def edit(
 
 
 def _is_last_kernel(kernel: Kernel) -> bool:
-    """Whether no kernel stands below: Triton's cache key covers a kernel's line number."""
+    """Whether no kernel is below: Triton's cache key covers a kernel's line number."""
     kernels = [*jitted_functions(kernel.file)]
     return bool(kernels) and kernels[-1] in kernel.definitions
 
@@ -122,7 +122,7 @@ def _nothing_to_specialise(kernels: Sequence[Kernel], parameter: str) -> Refusal
     return Refusal(
         Reason.PARAMETER_MISSING,
         f"{kernel.name} has no parameter {parameter} to leave unspecialised: {what}; "
-        "leave the edit out with --skip kernel if that is as it should be",
+        "if that is right, use --skip kernel to make only the other edits",
         kernel.file.name,
         line,
     )

@@ -2,7 +2,7 @@
 
 The place is found by meaning: behind the statement that runs the V2 warm-up or the V1 sampler's
 dummy run, at the same level as it, so that every pipeline rank and every kind of model passes it
-and nothing that belongs to the monitor, or declares the engine started, stands before it.
+and nothing that belongs to the monitor, or declares the engine started, comes before it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from codemods.engine.sources import Edited, Refusal, SourceFile, Sources
 from codemods.recipes.warm_up import edit_names
 from codemods.recipes.warm_up.anchor import find_anchor
 from codemods.recipes.warm_up.method import METHOD, V2_WARMUP, Method, find_method
-from codemods.recipes.warm_up.module import require_function
 from codemods.recipes.warm_up.v2_flag import model_runner, v2_flag
+from codemods.recipes.warm_up.warmup_edit import require_function
 from codemods.transforms import names
 from codemods.transforms.extend_import import extended
 from codemods.transforms.statements import insert_after, parse_statements, replace
 
 if TYPE_CHECKING:
-    from codemods.recipes.warm_up.call_paths import Calls
+    from codemods.recipes.warm_up.worker_call import Calls
 
 WARMUP_MODULE = "gpu.warmup"
 
@@ -69,7 +69,7 @@ def decide(run: Run, call: Call) -> None:
 
 
 def edit(worker: SourceFile, call: Call, sources: Sources) -> Edited:
-    """What becomes of the worker in a tree that has the function; raises Refusal.
+    """Add the call to the worker, in a tree that has the function; raises Refusal.
 
     `sources` are the tree's files as the other edits leave them.
     """
@@ -100,7 +100,7 @@ def existing_calls(worker: SourceFile, call: Call, sources: Sources) -> Calls | 
     """The worker's calls of the function; None where it never names it."""
     if call.function.encode() not in worker.data:
         return None
-    from codemods.recipes.warm_up.call_paths import Target, find_calls  # most trees have no call
+    from codemods.recipes.warm_up.worker_call import Target, find_calls  # most trees have no call
 
     runner = model_runner(find_method(worker))
     return find_calls(worker, Target(call.function, runner, call.v1_only, sources))
@@ -134,7 +134,7 @@ def _existing(method: Method, call: Call, calls: Calls, sources: Sources) -> Edi
     raise Refusal(
         Reason.NOT_REACHED,
         f"expected {METHOD} to call {call.function}{runner} on every path, behind the V1/V2 "
-        f"branch and before the JIT monitor; found that {problem.why}; mend the call, or take it "
+        f"branch and before the JIT monitor; found that {problem.why}; fix the call, or take it "
         "out and run again",
         worker.name,
         problem.line,
@@ -142,7 +142,7 @@ def _existing(method: Method, call: Call, calls: Calls, sources: Sources) -> Edi
 
 
 def _refuse_rebinding(method: Method, name: str, sources: Sources) -> None:
-    """Refuse a worker in which our function's name stands for something else than our function."""
+    """Refuse a worker in which our function's name means something else."""
     module = method.file.module
     if name.encode() not in method.file.data:
         return
@@ -152,7 +152,7 @@ def _refuse_rebinding(method: Method, name: str, sources: Sources) -> None:
     if isinstance(found, Unbound) and not found.nowhere:
         raise Refusal(
             Reason.AMBIGUOUS,
-            f"the worker binds {name} and nothing calls it: {found.why}; mend or remove that",
+            f"the worker binds {name} and nothing calls it: {found.why}; fix or remove that",
             method.file.name,
             found.line,
         )
@@ -196,14 +196,14 @@ def _with_import(worker: SourceFile, function: str, sources: Sources) -> tuple[c
         for small in statement.body:
             if isinstance(small, cst.ImportFrom) and _is_warmup_import(small):
                 if _binds_aliases_alone(statement):
-                    # As isort has it, names with and without an alias stand on lines of their own.
+                    # As isort has it, names with and without an alias are on lines of their own.
                     line = f"from {names.import_module(small)} import {function}\n"
                     return insert_after(module, statement, parse_statements(module, line)), ""
                 return replace(module, {small: extended(small, function)}), ""
     if any(isinstance(one, cst.Try) and _imports_warmup(one) for one in names.walk(module)):
         raise Refusal(
             Reason.NO_ANCHOR,
-            f"the worker does without {WARMUP_MODULE} where its import fails; "
+            f"the worker ignores a failed import of {WARMUP_MODULE}; "
             "--skip worker leaves the import and the call to you",
             worker.name,
         )

@@ -14,15 +14,15 @@ from codemods.engine.classes import Lineage
 from codemods.engine.resolve import Definition, definitions, imported
 from codemods.engine.sources import SourceFile, Sources
 from codemods.recipes.slot_mapping.facts.names import METHOD, PARAMETER
-from codemods.recipes.warm_up.following import Follower, Raised, Way
+from codemods.recipes.warm_up.evaluate import Follower, Raised, Way
 from codemods.recipes.warm_up.launches import Kernel
 from codemods.recipes.warm_up.values import (
     Arguments,
+    DottedName,
     Function,
     Instance,
     Items,
     Known,
-    Path,
     Setting,
     Tensor,
     Value,
@@ -83,8 +83,8 @@ class Classes:
         return {one.text: _setters(one) for one in (self.groups, self.table)}
 
     def kernel(self, value: Value) -> Kernel | None:
-        """The kernel that a launched value stands for, None where it is not known."""
-        if isinstance(value, Path):
+        """The kernel that a launched value is, None where it is not known."""
+        if isinstance(value, DottedName):
             # By name: an edit of the file gives its functions new nodes.
             found = [*_function_names(_definitions(self.sources, value))]
             for one in self.kernels:
@@ -161,7 +161,7 @@ def _set_in(method: ast.FunctionDef) -> Iterator[str]:
 
 
 @dataclass(eq=False)
-class World:
+class SimulatedTables:
     """An engine on the way through a warm-up or a request; `live` where row 0 has a request."""
 
     classes: Classes
@@ -182,7 +182,7 @@ class World:
         self.follower: Follower | None = None
 
     def attribute(self, base: Value, name: str) -> Value | None:
-        if isinstance(base, Path):
+        if isinstance(base, DottedName):
             return Known(True) if (base.text, name) == ("HAS_TRITON", "") else None
         if isinstance(base, Setting):
             return self._of_a_setting(base, name)
@@ -242,7 +242,7 @@ class World:
         return _first_value(base, name) or Setting(text)
 
     def called(self, base: Value, name: str, given: Arguments) -> Value | None:
-        if isinstance(base, Path):
+        if isinstance(base, DottedName):
             return self._function_called(f"{base.text}.{name}" if name else base.text, given)
         if isinstance(base, Setting) and base.text.startswith(COUNTS):
             return self._of_counts(base, name)
@@ -313,7 +313,7 @@ class World:
             if value.start != Known(0):
                 self.faults.append(f"{gives} from element {value.start.text} of a tensor on")
 
-    def function(self, path: Path) -> Function | None:
+    def function(self, path: DottedName) -> Function | None:
         for one in reversed(_definitions(self.classes.sources, path)):
             if isinstance(one.node, cst.FunctionDef) and one.file.tree is not None:
                 for node in _definitions_in(one.file.tree.body):
@@ -343,7 +343,7 @@ class World:
             elif isinstance(value, Varying) and found and name not in _unspecialised(found):
                 self.faults.append(
                     f"{found.name} is launched with another {name} for each batch ({value.text}), "
-                    "and Triton compiles it anew for each"
+                    "and Triton compiles it again for each"
                 )
         name = found.name if found else kernel.text
         self.launches.add(Launch(name, call.lineno, frozenset(constants)))
@@ -351,7 +351,7 @@ class World:
             raise Raised("the launch")
 
 
-def _definitions(sources: Sources, path: Path) -> tuple[Definition, ...]:
+def _definitions(sources: Sources, path: DottedName) -> tuple[Definition, ...]:
     if path.imported is None:
         return definitions(sources, path.file, path.text)
     return imported(sources, path.file, path.imported, path.text.partition(".")[2])
@@ -372,7 +372,7 @@ def _is_nothing(ids: Value) -> bool:
 
 
 def _chosen_by_decorators(kernel: Kernel, varying: Set[str]) -> Iterator[str]:
-    """What `heuristics` and `autotune` choose anew when one of these arguments changes."""
+    """What `heuristics` and `autotune` choose again when one of these arguments changes."""
     for definition in kernel.definitions:
         for decorator in definition.decorators:
             call = decorator.decorator

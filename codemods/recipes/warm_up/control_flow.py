@@ -1,8 +1,8 @@
 """Runs a method's control flow over abstract paths, without running the method.
 
-A path remembers what matters of how it got where it is. Statements map the set of paths that reach
-them to the set that leaves them: `if`, loops, `try`, `with`, `match`, `return`, `raise`, `break`
-and `continue` are followed, and a condition on the V2 flag splits paths by its value.
+A path records what the run has done so far: see `FlowPath`. A statement maps the set of paths that
+reach it to the set of paths that leave it. `if`, loops, `try`, `with`, `match`, `return`, `raise`,
+`break` and `continue` are followed, and a condition on the V2 flag splits paths by its value.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
-class Path:
+class FlowPath:
     """One way through the method so far.
 
     `v2` is what the path has found the V2 flag to be, None while it has not looked. `branched`,
-    `warmed` and `watched`: it has come to the V1/V2 branch, warmed up, activated the monitor.
+    `warmed` and `watched`: it has reached the V1/V2 branch, warmed up, activated the monitor.
     `started`: the engine was declared started. `excused`: the platform was found to have no device
     that a kernel is compiled for. `imported` are names that statements of functions have imported.
     """
@@ -31,7 +31,7 @@ class Path:
     imported: frozenset[str] = frozenset()
 
 
-Paths = frozenset[Path]
+Paths = frozenset[FlowPath]
 NONE: Paths = frozenset()
 FLAGS = frozenset({"use_v2_model_runner", "VLLM_USE_V2_MODEL_RUNNER"})
 
@@ -58,7 +58,7 @@ class Flow:
 
     def method(self, body: Sequence[ast.stmt], last_line: int) -> None:
         """Follow a whole method; running off its end is a return."""
-        left = self.block(body, frozenset({Path()}))
+        left = self.block(body, frozenset({FlowPath()}))
         if left:
             self.on_return(last_line, left)
 

@@ -8,7 +8,7 @@ import pytest
 
 from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile
-from codemods.recipes.warm_up import module
+from codemods.recipes.warm_up import warmup_edit
 from tests.forks.trees import WARMUP, fork
 from tests.rewriting import leaves_alone, rewrites, sound
 
@@ -22,8 +22,8 @@ def warm_it(model_runner: Any) -> None:
 
 
 def edit(data: bytes) -> Edited:
-    file = module.required(SourceFile("warmup.py", data), "warmup.py", FUNCTION)
-    return module.present(file, FUNCTION) or module.add(file, FUNCTION, TEXT, "runs it")
+    file = warmup_edit.required(SourceFile("warmup.py", data), "warmup.py", FUNCTION)
+    return warmup_edit.present(file, FUNCTION) or warmup_edit.add(file, FUNCTION, TEXT, "runs it")
 
 
 def rewrite(data: bytes) -> bytes:
@@ -61,7 +61,7 @@ def test_the_function_is_put_at_the_end() -> None:
         ),
     ],
 )
-def test_what_stands_in_the_file_stays(change: object) -> None:
+def test_what_is_in_the_file_stays(change: object) -> None:
     assert callable(change)
     was = change(MODULE.encode())
     now = rewrite(was)
@@ -100,7 +100,7 @@ def test_a_mere_mention_is_not_the_function(more: str) -> None:
 
 def test_a_tree_without_the_module_is_refused() -> None:
     with pytest.raises(Refusal) as caught:
-        module.required(None, "warmup.py", FUNCTION)
+        warmup_edit.required(None, "warmup.py", FUNCTION)
     assert caught.value.reason is Reason.NO_WARMUP_MODULE
     assert "--only kernel" in caught.value.detail
 
@@ -135,11 +135,11 @@ def test_a_name_for_the_type_checker_alone_is_imported_for_all(test: str) -> Non
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_text_is_known_again(end: str) -> None:
     now = SourceFile("w.py", rewrite(MODULE.replace("\n", end).encode()))
-    assert module.has_text(now, FUNCTION, ["def warm_it(): ...\n", TEXT])
-    assert not module.has_text(now, FUNCTION, ["def warm_it(): ...\n"])
+    assert warmup_edit.has_text(now, FUNCTION, ["def warm_it(): ...\n", TEXT])
+    assert not warmup_edit.has_text(now, FUNCTION, ["def warm_it(): ...\n"])
 
 
 def test_what_is_not_there_once_is_not_known() -> None:
-    assert not module.has_text(SourceFile("w.py", MODULE.encode()), FUNCTION, [TEXT])
+    assert not warmup_edit.has_text(SourceFile("w.py", MODULE.encode()), FUNCTION, [TEXT])
     twice = SourceFile("w.py", f"{MODULE}\n\n{TEXT}\n\n{TEXT}".encode())
-    assert not module.has_text(twice, FUNCTION, [TEXT])
+    assert not warmup_edit.has_text(twice, FUNCTION, [TEXT])

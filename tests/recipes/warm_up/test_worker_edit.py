@@ -8,13 +8,13 @@ import pytest
 
 from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal
-from codemods.recipes.warm_up import worker
+from codemods.recipes.warm_up import worker_edit
 from tests.forks.trees import WORKER, fork
 from tests.recipes.warm_up.workers import sources, worker_file
 from tests.rewriting import leaves_alone, rewrites, sound
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
-OURS = worker.Call(FUNCTION, "the slot mapping kernel")
+OURS = worker_edit.Call(FUNCTION, "the slot mapping kernel")
 V2 = "warmup_kernels(self.model_runner, self.execute_model, self.sample_tokens)"
 V1 = "self.model_runner._dummy_sampler_run(hidden_states=last)"
 BRANCH = f"""
@@ -73,7 +73,7 @@ def imported(text: str) -> str:
 
 
 def edit(data: bytes) -> Edited:
-    return worker.edit(worker_file(data), OURS, sources(FUNCTION))
+    return worker_edit.edit(worker_file(data), OURS, sources(FUNCTION))
 
 
 def rewrite(data: bytes) -> bytes:
@@ -206,7 +206,7 @@ def test_beside_an_alias_it_gets_an_import_of_its_own(imports: str) -> None:
         "def f():\n    from .gpu.warmup import warmup_kernels",
     ],
 )
-def test_where_there_is_no_such_import_it_stands_beside_the_call(imports: str) -> None:
+def test_where_there_is_no_such_import_it_is_beside_the_call(imports: str) -> None:
     call = CALL.replace(
         f"    {FUNCTION}(", f"    from .gpu.warmup import {FUNCTION}\n\n    {FUNCTION}("
     )
@@ -277,7 +277,7 @@ def test_a_flag_that_is_called_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "message"),
     [
         (["pass"], "found neither"),
         (["kernel_warmup(self)", MONITOR], "found neither"),
@@ -295,10 +295,10 @@ def test_a_flag_that_is_called_is_refused() -> None:
         ),
     ],
 )
-def test_a_method_without_a_place_is_refused(parts: list[str], told: str) -> None:
+def test_a_method_without_a_place_is_refused(parts: list[str], message: str) -> None:
     one = refusal(module(*parts))
     assert one.reason is Reason.NO_ANCHOR
-    assert told in one.detail
+    assert message in one.detail
     assert one.line
 
 
@@ -386,7 +386,7 @@ def test_a_mention_is_no_call(mention: str) -> None:
 def test_a_call_of_a_function_that_is_not_there_is_refused() -> None:
     text = imported(module(BRANCH, CALL, MONITOR)).encode()
     with pytest.raises(Refusal, match="which does not define it") as caught:
-        worker.edit(worker_file(text), OURS, sources("another"))
+        worker_edit.edit(worker_file(text), OURS, sources("another"))
     assert caught.value.reason is Reason.NOT_REACHED
 
 
@@ -403,7 +403,7 @@ def test_a_call_of_a_function_that_is_not_there_is_refused() -> None:
         pytest.param(lambda data: data.replace(b"\n", b"\r\n", 3), id="mixed line ends"),
     ],
 )
-def test_what_stands_in_the_file_stays(change: object) -> None:
+def test_what_is_in_the_file_stays(change: object) -> None:
     assert callable(change)
     for text in (
         module(BRANCH, MONITOR, END),
@@ -437,7 +437,7 @@ def test_a_worker_that_binds_our_name_itself_is_refused(before: str, after: str)
     assert before in source
     file = worker_file(source.replace(before, after, 1).encode())
     with pytest.raises(Refusal, match="for something of its own") as refused:
-        worker.edit(file, OURS, sources(FUNCTION))
+        worker_edit.edit(file, OURS, sources(FUNCTION))
     assert refused.value.reason is Reason.AMBIGUOUS
 
 
@@ -451,7 +451,7 @@ def test_an_engine_declared_started_before_the_branch_is_refused(started: str) -
     assert place in source
     file = worker_file(source.replace(place, f"{place}        {started}\n", 1).encode())
     with pytest.raises(Refusal, match="started before the V1/V2 warm-up branch") as refused:
-        worker.edit(file, OURS, sources(FUNCTION))
+        worker_edit.edit(file, OURS, sources(FUNCTION))
     assert refused.value.reason is Reason.NO_ANCHOR
 
 
@@ -472,7 +472,7 @@ def test_two_helpers_that_warm_are_not_one_that_does_the_work() -> None:
 
 def test_an_import_that_may_fail_is_refused() -> None:
     imports = "try:\n    from .gpu.warmup import warmup_kernels\nexcept ImportError:\n    pass"
-    assert "where its import fails" in refusal(module(BRANCH, MONITOR, imports=imports)).detail
+    assert "ignores a failed import" in refusal(module(BRANCH, MONITOR, imports=imports)).detail
 
 
 def test_a_monitor_behind_a_function_of_the_module_is_seen() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from codemods.engine.plan import Outcome, Reason, Status
 from codemods.engine.sources import Refusal
-from codemods.recipes.warm_up import kernel
+from codemods.recipes.warm_up import kernel_edit
 from tests.recipes.warm_up.checkouts import KERNEL, block_table, launches
 from tests.rewriting import Rewrite, leaves_alone, rewrites
 
@@ -18,7 +18,7 @@ LISTED = '@triton.jit(do_not_specialize=["num_tokens"])'
 
 def rewrite(root: Path) -> Rewrite:
     def run(data: bytes) -> bytes:
-        edited = kernel.edit(launches(root, data).kernels, "num_tokens")
+        edited = kernel_edit.edit(launches(root, data).kernels, "num_tokens")
         modules = [one.module.bytes for one in edited.values() if one.module is not None]
         return modules[0] if modules else data
 
@@ -27,13 +27,13 @@ def rewrite(root: Path) -> Rewrite:
 
 def outcome(root: Path, text: str, files: dict[str, str] | None = None) -> Outcome:
     return next(
-        iter(kernel.edit(launches(root, text, files).kernels, "num_tokens").values())
+        iter(kernel_edit.edit(launches(root, text, files).kernels, "num_tokens").values())
     ).outcome
 
 
 def refusal(root: Path, text: str) -> Refusal:
     with pytest.raises(Refusal) as caught:
-        kernel.edit(launches(root, text).kernels, "num_tokens")
+        kernel_edit.edit(launches(root, text).kernels, "num_tokens")
     return caught.value
 
 
@@ -137,7 +137,7 @@ def test_kernels_of_two_files_share_an_outcome(tmp_path: Path) -> None:
         f"{LAUNCH}\nother._other_kernel[(1,)](1)", head="from vllm.v1.worker import other\n"
     )
     found = launches(tmp_path, text, {"v1/worker/other.py": other})
-    edited = kernel.edit(found.kernels, "num_tokens")
+    edited = kernel_edit.edit(found.kernels, "num_tokens")
     assert sorted(edited) == ["vllm/v1/worker/block_table.py", "vllm/v1/worker/other.py"]
     (one,) = {edit.outcome for edit in edited.values()}
     assert one.file == next(iter(edited))
@@ -162,7 +162,7 @@ def test_two_definitions_are_both_rewritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ("x, y", "its parameters are x, y"),
         ("", "its parameters are none"),
@@ -172,12 +172,12 @@ def test_two_definitions_are_both_rewritten(tmp_path: Path) -> None:
     ],
 )
 def test_a_kernel_without_the_parameter_is_refused(
-    parameters: str, told: str, tmp_path: Path
+    parameters: str, message: str, tmp_path: Path
 ) -> None:
     text = block_table(LAUNCH, f"@triton.jit\ndef _slots_kernel({parameters}):\n    pass\n")
     one = refusal(tmp_path, text)
     assert one.reason is Reason.PARAMETER_MISSING
-    assert told in one.detail
+    assert message in one.detail
     assert "--skip kernel" in one.detail
     assert one.line == text.split("@triton.jit")[0].count("\n") + 1
 
@@ -197,11 +197,11 @@ def test_line_ends_and_a_missing_last_one_stay(end: str, tmp_path: Path) -> None
     rewrites(rewrite(tmp_path), text, text.replace("@triton.jit", LISTED))
 
 
-def test_a_launch_out_of_reach_beside_ours_is_told(tmp_path: Path) -> None:
+def test_a_launch_out_of_reach_beside_ours_is_reported(tmp_path: Path) -> None:
     text = block_table(f"{LAUNCH}\nacme.kernel[(1,)](1)", head="import acme")
     found = launches(tmp_path, text)
     detail = next(
-        iter(kernel.edit(found.kernels, "num_tokens", found.unresolved).values())
+        iter(kernel_edit.edit(found.kernels, "num_tokens", found.unresolved).values())
     ).outcome.detail
     assert detail.endswith(
         "_slots_kernel; acme.kernel, launched too, is not defined in this package"

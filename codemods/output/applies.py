@@ -14,7 +14,7 @@ from codemods.engine.plan import FileChange
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
-def lands(changes: Sequence[FileChange], patch: bytes) -> bool:
+def applies_exactly(changes: Sequence[FileChange], patch: bytes) -> bool:
     """Whether `patch` turns the files from before to after, to the byte.
 
     Each file's section begins at `--- `; hunk lines are counted, so content cannot mislead.

@@ -49,7 +49,7 @@ def _roots(checkout: Checkout, module: str) -> Iterator[str]:
             yield ".".join(parts[:count])
 
 
-def settled(file: SourceFile | None, function: str) -> Edited | None:
+def nothing_to_add(file: SourceFile | None, function: str) -> Edited | None:
     """The outcome where there is no module, or one that tests `function` already; else None."""
     if file is None:
         return Edited(

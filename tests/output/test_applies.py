@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codemods.engine.plan import FileChange
-from codemods.output.landing import lands
+from codemods.output.applies import applies_exactly
 from codemods.output.patch import unified
 from tests.output.forms import FILES, every_form, plan_over
 from tests.plans import plan_of
@@ -24,7 +24,7 @@ Judge = Callable[[Sequence[FileChange], bytes], bool]
 @pytest.fixture(params=["the tool", "git"])
 def judge(request: pytest.FixtureRequest, tmp_path: Path) -> Judge:
     if request.param == "the tool":
-        return lands
+        return applies_exactly
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
 
@@ -55,7 +55,7 @@ def judge(request: pytest.FixtureRequest, tmp_path: Path) -> Judge:
     return git_judges
 
 
-def test_every_form_lands(judge: Judge, tmp_path: Path) -> None:
+def test_every_form_applies(judge: Judge, tmp_path: Path) -> None:
     plan = plan_over(tmp_path / "tree", *FILES)
     for form in every_form(plan):
         assert judge(plan.changes, form), form.decode("latin-1")
@@ -65,7 +65,7 @@ def test_every_form_lands(judge: Judge, tmp_path: Path) -> None:
     "path",
     ["v llm/a.py", "vllm/\u00e4.py", 'v"l\\lm.py', "v\tl\nm.py", "v\x7f.py", "v\udce4.py"],
 )
-def test_a_file_of_an_odd_name_lands(judge: Judge, path: str, tmp_path: Path) -> None:
+def test_a_file_of_an_odd_name_applies(judge: Judge, path: str, tmp_path: Path) -> None:
     plan = plan_over(tmp_path / "tree", (path, b"x\n", b"y\n"))
     assert all(judge(plan.changes, form) for form in every_form(plan))
 
@@ -89,10 +89,10 @@ def test_a_corrupted_patch_does_not_land(
     assert not judge(plan.changes, spoil(unified(plan)))
 
 
-def test_only_the_empty_patch_lands_where_nothing_changes() -> None:
-    assert lands((), b"")
-    assert lands((FileChange("a.py", b"x", b"x", ()),), b"")
-    assert not lands((), b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n")
+def test_only_the_empty_patch_applies_where_nothing_changes() -> None:
+    assert applies_exactly((), b"")
+    assert applies_exactly((FileChange("a.py", b"x", b"x", ()),), b"")
+    assert not applies_exactly((), b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n")
 
 
 lines = st.lists(
@@ -106,4 +106,4 @@ texts = st.builds(lambda parts, end: b"\n".join(parts) + end, lines, st.sampled_
 def test_hunks_lead_from_any_text_to_any_other(before: bytes, after: bytes) -> None:
     change = FileChange("a.py", before, after, ())
     for form in every_form(plan_of(changes=[change])):
-        assert form == b"" if before == after else lands((change,), form)
+        assert form == b"" if before == after else applies_exactly((change,), form)

@@ -1,10 +1,10 @@
 """Whether the worker's call of a warm-up reaches it, on every path on which an engine starts.
 
-The name must be bound at run time to a function that takes what it is given, the worker's own V1
-runner; every path of V1 that comes to the V1/V2 branch must make the call behind it or in it, and
-before the JIT monitor is activated or the engine is declared started. Calls are followed into the
-worker's own methods and the module's own functions. A path on which the platform has no device is
-let off: it compiles no kernel.
+At run time the name must be bound to a function that takes the argument of the call: the worker's
+own V1 runner. Every V1 path that reaches the V1/V2 branch must make the call in the branch or after
+it, before the JIT monitor is activated or the engine is declared started. Calls are followed into
+the worker's own methods and the module's own functions. A path on which the platform has no device
+needs no call: it compiles no kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from codemods.engine.bound import Bound, Unbound, bound, bound_by_import, imports
 from codemods.engine.sources import SourceFile, Sources
-from codemods.recipes.warm_up.flow import Flow, Path, Paths, mentions_flag_directly
+from codemods.recipes.warm_up.control_flow import Flow, FlowPath, Paths, mentions_flag_directly
 from codemods.transforms.names import Imported
 
 METHODS = ("compile_or_warm_up_model", "_compile_or_warm_up_model")
@@ -48,7 +48,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class CallSite:
-    """A call that names the warm-up, the method it stands in, and what it reaches."""
+    """A call that names the warm-up, the method it is in, and what it reaches."""
 
     line: int
     method: str
@@ -60,7 +60,7 @@ class CallSite:
 class Calls:
     """The worker's calls of the warm-up, and everything that is wrong with them.
 
-    `early_returns` are lines that return on a path that has not come to the V1/V2 branch.
+    `early_returns` are lines that return on a path that has not reached the V1/V2 branch.
     """
 
     sites: list[CallSite] = field(default_factory=list)
@@ -99,7 +99,7 @@ def _entry(tree: ast.Module) -> tuple[ast.ClassDef, ast.FunctionDef] | None:
 
 @dataclass(frozen=True)
 class _Scope:
-    """A function that is followed, and what its names stand for: a dotted name, or an import."""
+    """A function that is followed, and what its names mean: a dotted name, or an import."""
 
     node: ast.FunctionDef
     names: Mapping[str, str | Imported | None]
@@ -332,7 +332,7 @@ class _Walk:
         path = self._canonical(call.func)
         head = (path or written).partition(".")[0]
         if path is None:
-            why = f"{written.partition('.')[0]} is bound anew in {self._scopes[-1].node.name}"
+            why = f"{written.partition('.')[0]} is bound again in {self._scopes[-1].node.name}"
             self._complain(f"line {call.lineno} calls {written}, and {why}", call.lineno)
             return None
         local = self._scopes[-1].names.get(head)
@@ -400,7 +400,7 @@ class _Walk:
         if any(self._lacks_warmup(path) and not path.watched for path in behind):
             self._complain(f"line {line} returns on a path without the warm-up", line)
 
-    def _lacks_warmup(self, path: Path) -> bool:
+    def _lacks_warmup(self, path: FlowPath) -> bool:
         let_off = path.excused or (self.target.v1_only and path.v2 is True)
         return not path.warmed and not let_off
 
@@ -458,7 +458,7 @@ def _functions(body: Sequence[ast.stmt]) -> dict[str, ast.FunctionDef]:
 def _scope_names(
     body: Sequence[ast.stmt], parameters: Iterable[str]
 ) -> dict[str, str | Imported | None]:
-    """What a scope's names stand for where one statement binds them; None for anything else."""
+    """What a scope's names mean where one statement binds them; None for anything else."""
     found: dict[str, str | Imported | None] = dict.fromkeys(parameters)
     for node in _statements(body):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

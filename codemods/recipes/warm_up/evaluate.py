@@ -17,11 +17,11 @@ from codemods.engine.sources import SourceFile
 from codemods.recipes.warm_up import tensors
 from codemods.recipes.warm_up.values import (
     Arguments,
+    DottedName,
     Function,
     Instance,
     Items,
     Known,
-    Path,
     Setting,
     Tensor,
     Value,
@@ -46,7 +46,7 @@ class Raised(Exception):
     """The followed code raises."""
 
 
-class _Unsettled(Exception):
+class _UnknownSetting(Exception):
     def __init__(self, setting: str) -> None:
         self.setting = setting
 
@@ -64,14 +64,14 @@ class _Continued(Exception):
     pass
 
 
-class World(Protocol):
+class Environment(Protocol):
     """What the followed code finds around it; None leaves an answer to the follower."""
 
     def attribute(self, base: Value, name: str) -> Value | None: ...
 
     def called(self, base: Value, name: str, given: Arguments) -> Value | None: ...
 
-    def function(self, path: Path) -> Function | None: ...
+    def function(self, path: DottedName) -> Function | None: ...
 
     def launched(self, kernel: Value, call: ast.Call, given: Arguments, way: Way) -> None: ...
 
@@ -95,7 +95,7 @@ class Way:
             self.taken.append((asked, outcome))
             return outcome
         if value.text not in self.settings:
-            raise _Unsettled(value.text)
+            raise _UnknownSetting(value.text)
         self.asked[asked] = self.settings[value.text]
         return self.settings[value.text]
 
@@ -119,7 +119,7 @@ def ways(follow: Callable[[Way], Result], settings: Mapping[str, bool]) -> Itera
         planned = (*outcomes[:-1], False) if outcomes else None
 
 
-def settled(follow: Callable[[Mapping[str, bool]], Result]) -> Iterator[Result]:
+def for_each_setting(follow: Callable[[Mapping[str, bool]], Result]) -> Iterator[Result]:
     """Follow the code under each outcome of the settings that it asks for."""
     pending: list[dict[str, bool]] = [{}]
     count = 0
@@ -130,7 +130,7 @@ def settled(follow: Callable[[Mapping[str, bool]], Result]) -> Iterator[Result]:
             raise TooComplex(f"more than {MOST_WAYS} settings decide what runs")
         try:
             result = follow(settings)
-        except _Unsettled as error:
+        except _UnknownSetting as error:
             pending += [{**settings, error.setting: outcome} for outcome in (False, True)]
         else:
             yield result
@@ -140,7 +140,7 @@ def settled(follow: Callable[[Mapping[str, bool]], Result]) -> Iterator[Result]:
 class Follower:
     """Takes one way through functions."""
 
-    world: World
+    environment: Environment
     way: Way
     steps: int = 0
     depth: int = 0
@@ -211,8 +211,8 @@ class _Frame:
         return self.function.file
 
     @property
-    def world(self) -> World:
-        return self.follower.world
+    def environment(self) -> Environment:
+        return self.follower.environment
 
     def block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
@@ -327,7 +327,7 @@ class _Frame:
             else:
                 name = alias.name if alias.asname else alias.name.partition(".")[0]
                 bound = Imported(alias.asname or name, name, None)
-            self.scope[bound.local] = Path(self.file, bound.local, bound)
+            self.scope[bound.local] = DottedName(self.file, bound.local, bound)
 
     def _assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
@@ -348,7 +348,7 @@ class _Frame:
                 base.attributes[target.attr] = value
         elif isinstance(target, ast.Subscript):
             self.value(target.slice)
-            self.world.stored(self.value(target.value), value)
+            self.environment.stored(self.value(target.value), value)
 
     def truth(self, node: ast.expr) -> bool:
         value = self.value(node)
@@ -400,11 +400,11 @@ class _Frame:
     def _name(self, name: str) -> Value:
         if name in self.scope:
             return self.scope[name]
-        path = Path(self.file, name)
-        return self.world.attribute(path, "") or path
+        path = DottedName(self.file, name)
+        return self.environment.attribute(path, "") or path
 
     def attribute(self, base: Value, name: str) -> Value:
-        found = self.world.attribute(base, name)
+        found = self.environment.attribute(base, name)
         if found is not None:
             return found
         if isinstance(base, Instance):
@@ -415,21 +415,21 @@ class _Frame:
                 return Setting(f"{base.text}.{name}")
             is_property = any("property" in _last_name(one) for one in _decorators(method))
             return self.follower.call(method, ((), {})) if is_property else method
-        if isinstance(base, Path):
-            return Path(base.file, f"{base.text}.{name}", base.imported)
+        if isinstance(base, DottedName):
+            return DottedName(base.file, f"{base.text}.{name}", base.imported)
         if isinstance(base, Tensor):
             return tensors.attribute(base, name)
         return unknown(f"{base.text}.{name}", base)
 
     def _item(self, base: Value, node: ast.Subscript) -> Value:
         text = f"{base.text}[{ast.unparse(node.slice)}]"
-        found = self.world.attribute(base, "[]")
+        found = self.environment.attribute(base, "[]")
         if found is not None:
             return found
         if isinstance(node.slice, ast.Slice):
             lower = self.value(node.slice.lower) if node.slice.lower else Known(0)
             upper = self.value(node.slice.upper) if node.slice.upper else None
-            return tensors.part(base, text, lower, upper)
+            return tensors.sliced(base, text, lower, upper)
         index = self.value(node.slice)
         if isinstance(base, Items) and base.items:
             if not base.whole:
@@ -458,7 +458,7 @@ class _Frame:
         result: Value = Known(True)
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.value(right_node)
-            custom = self.world.called(left, type(operator).__name__, ((right,), {}))
+            custom = self.environment.called(left, type(operator).__name__, ((right,), {}))
             result = custom or comparison(left, operator, right)
             if len(node.ops) > 1:
                 if isinstance(result, Known):
@@ -510,7 +510,7 @@ class _Frame:
         if isinstance(node.func, ast.Subscript):
             self.value(node.func.slice)
             given = self._given(node)
-            self.world.launched(self.value(node.func.value), node, given, self.follower.way)
+            self.environment.launched(self.value(node.func.value), node, given, self.follower.way)
             return Known(None)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             assert self.function.first is not None
@@ -519,10 +519,10 @@ class _Frame:
             return self._method_call(node, node.func)
         function = self.value(node.func)
         given = self._given(node)
-        answer = self.world.called(function, "", given)
+        answer = self.environment.called(function, "", given)
         if answer is not None:
             return answer
-        if isinstance(function, Path) and function.imported is None:
+        if isinstance(function, DottedName) and function.imported is None:
             found = _builtin(self, function.text, given, ast.unparse(node))
             if found is not None:
                 return found
@@ -531,7 +531,7 @@ class _Frame:
     def _method_call(self, node: ast.Call, target: ast.Attribute) -> Value:
         base = self.value(target.value)
         given = self._given(node)
-        found = self.world.called(base, target.attr, given)
+        found = self.environment.called(base, target.attr, given)
         if found is not None:
             return found
         if _is_super(target.value) and isinstance(base, Instance):
@@ -544,16 +544,20 @@ class _Frame:
     def _entered(self, function: Value, given: Arguments, node: ast.Call) -> Value:
         if isinstance(function, Function):
             return self.follower.call(function, given)
-        if isinstance(function, Path):
-            own = self.world.function(function)
+        if isinstance(function, DottedName):
+            own = self.environment.function(function)
             if own is not None:
                 return self.follower.call(own, given)
         parts = (*given[0], *given[1].values())
         text = f"{function.text}({', '.join(part.text for part in parts)})"
-        if isinstance(function, Path) and function.text.split(".")[0] in ("torch", "np", "numpy"):
-            made = tensors.made(function.text, text, given)
-            if made is not None:
-                return made
+        if isinstance(function, DottedName) and function.text.split(".")[0] in (
+            "torch",
+            "np",
+            "numpy",
+        ):
+            created = tensors.created(function.text, text, given)
+            if created is not None:
+                return created
         if any(isinstance(part, Tensor) for part in parts):
             return Tensor(text, Varying(f"len({text})"))
         return unknown(text, function, *parts)
@@ -579,13 +583,15 @@ def _acts(handler: ast.ExceptHandler) -> bool:
 
 
 def _builtin(frame: _Frame, name: str, given: Arguments, text: str) -> Value | None:
-    """What a function of Python's own comes to; None for what is none."""
+    """The result of a builtin function; None where the name is no builtin or it is not known."""
     values = given[0]
     if name in ("getattr", "hasattr") and len(values) >= 2 and isinstance(values[1], Known):
         found = frame.attribute(values[0], str(values[1].value))
         if name == "getattr":
             return found
-        return Known(True) if not isinstance(found, (Setting, Varying, Path)) else Setting(text)
+        return (
+            Known(True) if not isinstance(found, (Setting, Varying, DottedName)) else Setting(text)
+        )
     if not hasattr(builtins, name) or not values:
         return None
     first = values[0]

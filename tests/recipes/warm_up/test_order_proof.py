@@ -10,7 +10,7 @@ import pytest
 
 from codemods.engine.plan import Plan
 from codemods.prove.proof import Options, Proof, ProofStatus
-from codemods.recipes.warm_up import order
+from codemods.recipes.warm_up import order_proof
 from tests.recipes.slot_mapping.rewritten import CALL, SEED, plan, subject, swap
 
 FUNCTION = "warmup_v1_slot_mapping_kernel"
@@ -36,7 +36,7 @@ def proof(*parts: str, beside: str = "", top: str = "") -> tuple[ProofStatus, st
     head = "from .gpu.warmup import warmup_kernels, warmup_v1_slot_mapping_kernel\n" + top
     method = f"    def compile_or_warm_up_model(self) -> float:\n{body}\n"
     methods = textwrap.indent(textwrap.dedent(beside), "    ")
-    row = order.prove_module(f"{head}class Worker:\n{method}{methods}".encode(), FUNCTION)
+    row = order_proof.prove_module(f"{head}class Worker:\n{method}{methods}".encode(), FUNCTION)
     return row.status, row.detail
 
 
@@ -212,7 +212,7 @@ def test_a_failure_names_the_line() -> None:
 
 
 def proved(made: Plan) -> Proof:
-    return order.prove(subject(made), Options(), function=FUNCTION)
+    return order_proof.prove(subject(made), Options(), function=FUNCTION)
 
 
 def test_a_rewritten_worker_is_proved(tmp_path: Path) -> None:
