@@ -29,11 +29,13 @@ lint: setup
 test: setup
 	$(PYTEST) -n auto --dist worksteal
 
-# The whole searches, drawn again each time: an hour.
+# Every release, every planted fault in every tree, and the whole searches, drawn again each time:
+# an hour.
 search: setup
-	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks/test_properties.py \
-	    tests/forks/test_fuzz.py \
-	    tests/write/test_on_a_release.py
+	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks tests/releases \
+	    tests/recipes/kv_block_zeroing/test_releases.py \
+	    tests/recipes/slot_mapping/test_check_of_planted.py \
+	    tests/recipes/slot_mapping/proofs/test_planted.py tests/write/test_on_a_release.py
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py

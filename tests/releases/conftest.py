@@ -6,7 +6,7 @@ import pytest
 
 from codemods.engine.plan import Verdict
 from tests.releases.trees import (
-    PINNED,
+    TRIED,
     Pinned,
     Rewritten,
     checkout,
@@ -20,7 +20,7 @@ from tests.releases.trees import (
 
 @pytest.fixture(
     scope="module",
-    params=[pinned for pinned in PINNED if pinned.expected.verdict is Verdict.FIXABLE],
+    params=[pinned for pinned in TRIED if pinned.expected.verdict is Verdict.FIXABLE],
     ids=name_of,
 )
 def rewritten(

@@ -1,4 +1,7 @@
-"""Every pinned vLLM release, from its real sources: what is found in it, and what is written."""
+"""Real releases: what is found in each, and what is written.
+
+One for each row of the README's table; in a search every pinned one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from codemods.engine.plan import Plan, Verdict
 from codemods.engine.planning import make_plan
 from codemods.release.names import Source
 from tests.releases.trees import (
-    PINNED,
+    TRIED,
     Pinned,
     Rewritten,
     checkout,
@@ -32,10 +35,10 @@ from tests.releases.trees import (
 
 pytestmark = pytest.mark.network
 
-EACH = pytest.mark.parametrize("pinned", PINNED, ids=name_of)
+EACH = pytest.mark.parametrize("pinned", TRIED, ids=name_of)
 UNTOUCHED = pytest.mark.parametrize(
     "pinned",
-    [pinned for pinned in PINNED if pinned.expected.verdict is not Verdict.FIXABLE],
+    [pinned for pinned in TRIED if pinned.expected.verdict is not Verdict.FIXABLE],
     ids=name_of,
 )
 WHEEL_FILES = [

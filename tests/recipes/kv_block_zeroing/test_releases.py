@@ -1,4 +1,7 @@
-"""Every pinned vLLM release, from its real sources: what is found in it, and what is written."""
+"""Real releases: what is found in each, and what is written.
+
+One for each row of the README's table; in a search every pinned one.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from codemods.engine.plan import Plan, Verdict
 from codemods.engine.planning import make_plan
 from codemods.release import UnreachableError, fetch
 from codemods.release.names import Source
+from tests.releases.trees import one_for_each_row
 
 from . import forks
 
@@ -23,7 +27,7 @@ from pinned import Expectation, Pinned, load
 
 pytestmark = pytest.mark.network
 
-EACH = load()
+EACH = one_for_each_row(load())
 
 
 def name_of(pinned: Pinned) -> str:
