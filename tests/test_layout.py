@@ -127,6 +127,7 @@ MORE_TESTS = (
     "write/test_faults.py",
     "write/test_kill.py",
     "write/test_on_a_release.py",
+    "write/test_put.py",
 )
 # Folders of tests that are of the whole tool, or of what is not a part of it.
 OF_THE_WHOLE = ("benchmarks", "forks", "gpu", "packaging", "releases")

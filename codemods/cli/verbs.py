@@ -246,6 +246,7 @@ def _patches(plan: Plan, options: argparse.Namespace) -> tuple[tuple[str, bytes]
 
 def _write_patches(series: tuple[tuple[str, bytes], ...], output: str) -> None:
     from codemods.output.patch import mailbox
+    from codemods.write.files import put
 
     into = Path(output)
     files = [(into, mailbox(series))]
@@ -254,10 +255,10 @@ def _write_patches(series: tuple[tuple[str, bytes], ...], output: str) -> None:
     try:
         if output.endswith("/"):
             into.mkdir(exist_ok=True)
-        for path, data in files:
-            path.write_bytes(data)
+        for into, data in files:
+            put(into, data)
     except OSError as error:
-        raise UsageError(f"{error.filename or output}: {error.strerror}") from None
+        raise UsageError(f"{into}: {error.strerror}") from None
 
 
 def _written(root: Path, changes: Iterable[FileChange]) -> str:

@@ -9,6 +9,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from codemods.write.folders import remove, temporary
+
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _BOUND_TO_CONTENT = {"security.ima", "security.evm"}  # the kernel signs a file's bytes with these
 
@@ -32,17 +34,54 @@ def create_like(model: Path, path: Path, content: bytes) -> None:
     Raises OSError when one of the first three cannot be kept; attributes are kept where possible.
     """
     wanted = os.lstat(model)
-    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600)
+    opened = _create(path, 0o600)
     try:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[os.write(opened, rest) :]
+        _write_all(opened, content)
         _copy_owner(opened, wanted)
         _copy_attributes(opened, model)
         _copy_mode(opened, wanted)  # last: a write or a chown clears the set-id bits
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file that the user named: the whole of it, or it is as it was. Raises OSError.
+
+    A link is followed. A pipe or a device gets the bytes as it is.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    target = Path(os.path.realpath(path))
+    new = temporary(target.parent)
+    try:
+        if target.exists():
+            create_like(target, new, content)
+        else:
+            _create_new(new, content)
+        os.replace(new, target)
+    finally:
+        remove(new)
+
+
+def _create_new(path: Path, content: bytes) -> None:
+    opened = _create(path, 0o666)
+    try:
+        _write_all(opened, content)
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _create(path: Path, mode: int) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, mode)
+
+
+def _write_all(opened: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(opened, rest) :]
 
 
 def _copy_owner(opened: int, wanted: os.stat_result) -> None:
