@@ -50,7 +50,7 @@ def added(paths: Iterable[Path]) -> list[Result]:
 def merged(kept: Iterable[Result], new: Iterable[Result]) -> list[Result]:
     """One result of each name: a new one, unless it failed or was not timed where the old was.
 
-    What was cut off for want of time says nothing about vLLM or the rewrite, and is left out.
+    What was cut off when the time ended says nothing about vLLM or the rewrite, and is left out.
     """
     found = {result["name"]: result for result in kept}
     for result in new:

@@ -68,7 +68,7 @@ def test_the_options_come_first(tmp_path: Path, no_git_settings: dict[str, str])
     assert mail == Mail("Ada <ada@example.org>", DATE, "Fix it")
 
 
-def test_then_git_is_asked_and_source_date_epoch_obeyed(
+def test_then_git_is_asked_and_source_date_epoch_used(
     tmp_path: Path, no_git_settings: dict[str, str]
 ) -> None:
     config = tmp_path / "config"

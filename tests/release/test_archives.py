@@ -85,7 +85,7 @@ def test_an_sdist_unlike_the_hash_of_the_index_is_refused(index: Index, kept: Pa
     refuses(partial(fetch, "0.21.0", sdist=True), kept, SDIST, "SHA-256")
 
 
-def test_an_sdist_that_nobody_vouches_for_is_refused(index: Index, kept: Path) -> None:
+def test_an_sdist_without_a_hash_is_refused(index: Index, kept: Path) -> None:
     index.offer((SDIST, sdist(in_top(PACKAGE))), digest=False)
     refuses(partial(fetch, "0.21.0", sdist=True), kept, SDIST, "no SHA-256")
 
