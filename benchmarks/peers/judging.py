@@ -91,9 +91,10 @@ def _run(kind: str, folders: Sequence[tuple[Path, str]]) -> dict[Path, Record]:
 
 
 def _interpreted(folders: Sequence[tuple[Path, str]]) -> dict[Path, Any]:
-    words = [word for folder, package in folders for word in _placed(folder, package)]
-    answers = json.loads(_output([str(project.ENGINE), *words]))
-    return {folder: answers[words[2 * at]] for at, (folder, _) in enumerate(folders)}
+    asked = [json.dumps(_placed(folder, package)) for folder, package in folders]
+    answers = _output([str(project.ENGINE)], "".join(f"{line}\n" for line in asked))
+    records = map(json.loads, answers.splitlines())
+    return {folder: record for (folder, _), record in zip(folders, records, strict=True)}
 
 
 def _placed(folder: Path, package: str) -> list[str]:
@@ -102,7 +103,7 @@ def _placed(folder: Path, package: str) -> list[str]:
     return [str(home.parent), home.name]
 
 
-def _output(arguments: list[str]) -> str:
+def _output(arguments: list[str], asked: str = "") -> str:
     environment = {
         **os.environ,
         "PYTHONPATH": str(project.ROOT / "benchmarks"),
@@ -110,7 +111,12 @@ def _output(arguments: list[str]) -> str:
         "OMP_NUM_THREADS": "1",
     }
     ran = subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        input=asked,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if ran.returncode:
         raise RuntimeError(f"the judge failed: {ran.stderr.strip()[-600:]}")

@@ -37,11 +37,11 @@ class Server:
     def record(self, tree: Tree) -> Record:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        # The process takes the folder away: its modules are read while it runs them.
-        root = tree.write_to(Path(tempfile.mkdtemp())) / tree.package
-        self.process.stdin.write(json.dumps([str(root.parent), root.name]) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            root = tree.write_to(Path(folder)) / tree.package
+            self.process.stdin.write(json.dumps([str(root.parent), root.name]) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
         assert line, f"the process ended with status {self.process.wait()}"
         return Record(**json.loads(line))
 
