@@ -7,14 +7,34 @@ from pathlib import Path
 import pytest
 
 from codemods.engine.plan import Plan
+from codemods.prove import proof_process
 from codemods.prove.proof import Options, Proof, ProofStatus
 from codemods.recipes.slot_mapping.proofs import PROOFS
+from tests.prove.forked import run_worker
 from tests.recipes.slot_mapping.rewritten import KERNEL, plan, standing, subject, swap
 
 pytest.importorskip("torch", reason="needs the verify extra")
 pytest.importorskip("triton", reason="needs the verify extra")
 
 ONE_TARGET = Options(targets=("cuda:90",), timeout=120, max_num_tokens=40)
+
+
+# These run in a process of their own, as for a user; the rest in a forked child, which is quicker.
+OWN_PROCESS = (
+    "test_a_right_rewrite_is_proved",
+    "test_a_tree_that_never_ends_is_stopped",
+    "test_a_tree_that_ends_the_process_is_reported",
+    "test_a_warm_up_that_wants_what_the_runner_does_not_have_fails",
+    "test_without_a_gpu_what_needs_one_is_skipped",
+)
+
+
+@pytest.fixture(autouse=True)
+def in_a_fork(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch  # noqa: F401
+
+    if request.function.__name__ not in OWN_PROCESS:
+        monkeypatch.setattr(proof_process, "run_worker", run_worker)
 
 
 def run(name: str, made: Plan, options: Options = ONE_TARGET) -> Proof:
