@@ -13,6 +13,12 @@ from codemods.engine.planning import make_plan
 from tests.forks import trees
 from tests.recipes.slot_mapping.proofs.planted import Entry, planted
 
+DTYPE = "old = torch.get_default_dtype()\ntorch.set_default_dtype(torch.half)\n"
+KEPT = """
+kept = model_runner.positions.clone()
+model_runner.positions.zero_()
+model_runner.positions.copy_(kept)
+"""
 LEFT = {
     "global KEPT\nKEPT = positions = 1\n": "writes to KEPT",
     "del model_runner.positions\n": "writes to model_runner.positions",
@@ -23,17 +29,15 @@ LEFT = {
     "for group in groups:\n    group.slot_mapping.gpu.fill_(5)\n": "slot_mapping.gpu",
     "from torch import manual_seed as seed\n\nseed(0)\n": "with torch.manual_seed",
     'import os as system\n\nsystem.environ.pop("A", None)\n': "writes to system.environ",
-    "old = torch.get_default_dtype()\ntorch.set_default_dtype(torch.half)\n": "torch.set_default_dt",
+    DTYPE: "set_default_dtype",
     "def helper():\n    torch.set_num_threads(1)\n\nhelper()\n": "torch.set_num_threads",
 }
 PUT_BACK = (
     "own = model_runner.positions[:1].clone()\nown.fill_(1)\n",
     "model_runner.positions.cpu().zero_()\n",
-    "kept = model_runner.positions.clone()\nmodel_runner.positions.zero_()\n"
-    "model_runner.positions.copy_(kept)\n",
+    KEPT,
     "kept = model_runner.lora\nmodel_runner.lora = None\nmodel_runner.lora = kept\n",
-    "old = torch.get_default_dtype()\ntorch.set_default_dtype(torch.half)\n"
-    "torch.set_default_dtype(old)\n",
+    DTYPE + "torch.set_default_dtype(old)\n",
     "with torch.random.fork_rng():\n    torch.manual_seed(0)\n",
     "with torch.set_grad_enabled(False):\n    pass\n",
     "torch.rand(2, generator=torch.Generator())\n",
