@@ -60,9 +60,11 @@ TESTED_ELSEWHERE = {
     "__main__.py": "cli/test_main.py",
     "engine/bound.py": "engine/test_classes.py",
     "engine/resolve.py": "engine/test_classes.py",
+    "engine/imports.py": "prove/test_imports.py",
     "prove/proof.py": "output/test_proofs.py",
     "transforms/arguments.py": "transforms/test_do_not_specialize.py",
     "transforms/layout.py": "transforms/test_statements.py",
+    "recipes/warm_up/importable.py": "recipes/slot_mapping/test_check_of_planted.py",
     "recipes/warm_up/control_flow.py": "recipes/warm_up/test_order_proof.py",
     **dict.fromkeys(
         (f"recipes/warm_up/{name}.py" for name in ("worker_call", "evaluate", "tensors", "values")),

@@ -18,7 +18,7 @@ from codemods.recipes.slot_mapping.facts.block_tables import (
     has_clear_row,
     marks_rows,
 )
-from codemods.recipes.slot_mapping.facts.names import METHOD
+from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, METHOD
 from codemods.recipes.slot_mapping.facts.reach import FollowedWarmup, not_reached
 from codemods.recipes.slot_mapping.facts.reach import harm as harm_of
 from codemods.recipes.slot_mapping.facts.simulated_tables import Classes
@@ -131,6 +131,7 @@ def edit(
         return warmup_edit.add(file, FUNCTION, text, f"calls {METHOD} on the runner's own tables")
     missed, harm = not_reached(classes, there), harm_of(classes, there)
     if missed is None and harm is None:
+        _refuse_not_importable(classes, there)
         line = min([there.node.lineno, *(one.lineno for one in there.node.decorator_list)])
         return warmup_edit.already_present(there.file, FUNCTION, line)
     if replace and there.file.name == file.name:
@@ -145,6 +146,19 @@ def edit(
         there.file.name,
         there.node.lineno,
     )
+
+
+def _refuse_not_importable(classes: Classes, there: FollowedWarmup) -> None:
+    from codemods.recipes.warm_up.importable import not_importable  # only a fixed tree needs it
+
+    found = not_importable(classes.sources, there.file, there.node, (BLOCK_TABLE,))
+    if found is not None:
+        raise Refusal(
+            Reason.HARMFUL,
+            f"{FUNCTION} is there, and {found}; mend the import, or the engine does not start",
+            there.file.name,
+            there.node.lineno,
+        )
 
 
 def _text_for(file: SourceFile, classes: Classes, tables: Tables) -> str:
