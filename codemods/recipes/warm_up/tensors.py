@@ -65,7 +65,10 @@ def method(base: Tensor, name: str, given: Arguments) -> Value:
     return Varying(f"{base.text}.{name}()")
 
 
-_MAKERS = frozenset({"zeros", "ones", "empty", "full", "arange", "tensor", "as_tensor"})
+_MAKERS = frozenset(
+    {"zeros", "ones", "empty", "full", "arange", "tensor", "as_tensor", "from_numpy"}
+)
+_MANY = 10_000
 
 
 def created(path: str, text: str, given: Arguments) -> Value | None:
@@ -74,6 +77,9 @@ def created(path: str, text: str, given: Arguments) -> Value | None:
     if name not in _MAKERS or not given[0]:
         return None
     first = given[0][0]
+    if name == "from_numpy":
+        array = first if isinstance(first, Tensor) else Tensor(text, Setting(f"len({text})"))
+        return replace(array, text=text, device=Known("cpu"))
     length: Value = first
     if isinstance(first, Items):
         length = Known(len(first.items)) if first.whole else Setting(text)
@@ -83,7 +89,23 @@ def created(path: str, text: str, given: Arguments) -> Value | None:
         length = _arange(given[0])
     dtype = _dtype(given[1].get("dtype", Known(None)))
     device = given[1].get("device", Known("cpu") if package == "torch" else Known("host"))
-    return Tensor(text, length, dtype, device)
+    return Tensor(text, length, dtype, device, largest=_largest(name, given[0]))
+
+
+def _largest(maker: str, given: tuple[Value, ...]) -> Value | None:
+    """The largest element, where all are known."""
+    first = given[0].items if isinstance(given[0], Items) else given
+    numbers = [one.value for one in first if isinstance(one, Known)]
+    if maker in ("zeros", "ones"):
+        return Known(int(maker == "ones"))
+    if len(numbers) != len(first) or not all(isinstance(one, int) for one in numbers):
+        return None
+    if maker == "arange":
+        few = all(abs(one) < _MANY for one in numbers) and numbers[2:] != [0]
+        numbers = [*range(*numbers)] if few else []
+    elif maker not in ("tensor", "as_tensor"):
+        return None
+    return Known(max(numbers)) if numbers else None
 
 
 def _arange(given: tuple[Value, ...]) -> Value:

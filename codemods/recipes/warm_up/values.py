@@ -50,6 +50,7 @@ class Tensor:
     dtype: str | None = None
     device: Value | None = None
     start: Value = Known(0)
+    largest: Value | None = None
 
 
 @dataclass(frozen=True)

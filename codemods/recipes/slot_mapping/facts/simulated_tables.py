@@ -10,6 +10,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from codemods.engine.checkout import RUNNER as RUNNER_FILE
 from codemods.engine.classes import Lineage
 from codemods.engine.resolve import Definition, definitions, imported
 from codemods.engine.sources import SourceFile, Sources
@@ -28,6 +29,7 @@ from codemods.recipes.warm_up.values import (
     Tensor,
     Value,
     Varying,
+    arithmetic,
 )
 from codemods.transforms.do_not_specialize import unspecialised
 from codemods.transforms.jit import parameters
@@ -38,6 +40,8 @@ WORKER = Setting("worker")
 GROUPS = Setting("model_runner.input_batch.block_table")
 TABLE = Setting("block_tables[…]")
 COUNTS = "num_blocks_per_row"
+BATCH_FILE = "v1/worker/gpu_input_batch.py"
+_ARGUMENTS = ("num_reqs", "query_start_loc", "positions")
 _DTYPES = {"query_start_loc": "int32", "positions": "int64"}
 _HAS_A_DEVICE = frozenset({"torch.cuda.is_available", "current_platform.is_cuda_alike"})
 
@@ -67,6 +71,8 @@ class Classes:
     groups: Instance
     table: Instance
     kernels: Sequence[Kernel]
+    # Whether all that the classes inherit is in the package.
+    whole: bool = True
 
     @classmethod
     def of(
@@ -76,7 +82,9 @@ class Classes:
         found = [_syntax(lineage) for lineage in (groups, table)]
         if found[0] is None or found[1] is None:
             return None
-        return cls(sources, Instance("groups", found[0]), Instance("table", found[1]), kernels)
+        whole = not groups.unknown and not table.unknown
+        own = Instance("groups", found[0]), Instance("table", found[1])
+        return cls(sources, *own, kernels, whole)
 
     @cached_property
     def setters(self) -> Mapping[str, Mapping[str, set[str]]]:
@@ -93,6 +101,15 @@ class Classes:
                     return one
         last = value.text.rpartition(".")[2]
         return next((one for one in self.kernels if one.name == last), None)
+
+    def lack(self, tables: Instance, name: str) -> bool:
+        """Whether nothing that makes the tables has such a name; a comparison's is none."""
+        if not self.whole or not name.islower() or name.startswith("__"):
+            return False
+        others = (self.sources.read(relative) for relative in (RUNNER_FILE, BATCH_FILE))
+        files = [*(file for file, _ in tables.classes), *filter(None, others)]
+        words = re.compile(rb"\b(?:%b|__getattr__)\b" % name.encode())
+        return not any(words.search(file.data) for file in files)
 
     def fresh(self) -> tuple[Instance, Instance]:
         """The tables of an engine that has just been made."""
@@ -301,7 +318,11 @@ class SimulatedTables:
             self._committed = True
             return Known(None)
         method = tables.method(name)
-        return self._own_method(method, given) if method is not None else None
+        if method is not None:
+            return self._own_method(method, given)
+        if self.classes.lack(tables, name):
+            self.faults.append(f"the warm-up calls {name} of the tables, which have no such method")
+        return None
 
     def _own_method(self, method: Function, given: Arguments) -> Value:
         assert self.follower is not None
@@ -352,6 +373,7 @@ class SimulatedTables:
                 self.faults.append(f"{gives} on the host, and requests on the device")
             if value.start != Known(0):
                 self.faults.append(f"{gives} from element {value.start.text} of a tensor on")
+        self.faults += _misfits(**{name: values.get(name) for name in _ARGUMENTS})
 
     def function(self, path: DottedName) -> Function | None:
         for one in reversed(_definitions(self.classes.sources, path)):
@@ -393,8 +415,30 @@ class SimulatedTables:
 
 def _named(given: Arguments) -> dict[str, Value]:
     """The arguments of `compute_slot_mapping` by name."""
-    names = ("num_reqs", "query_start_loc", "positions")
-    return {**dict(zip(names, given[0], strict=False)), **given[1]}
+    return {**dict(zip(_ARGUMENTS, given[0], strict=False)), **given[1]}
+
+
+def _misfits(
+    num_reqs: Value | None, query_start_loc: Value | None, positions: Value | None
+) -> Iterator[str]:
+    """What of the arguments does not fit the others, where they are known."""
+    if not isinstance(query_start_loc, Tensor):
+        return
+    length, last = query_start_loc.length, query_start_loc.largest
+    if _is_more(num_reqs, arithmetic(length, ast.Sub(), Known(1))):
+        yield "the warm-up gives a query_start_loc that is too short for its requests"
+    if isinstance(positions, Tensor) and _is_more(last, positions.length):
+        yield "the warm-up gives a query_start_loc that goes beyond positions"
+
+
+def _is_more(one: Value | None, other: Value) -> bool:
+    return (
+        isinstance(one, Known)
+        and isinstance(other, Known)
+        and isinstance(one.value, int)
+        and isinstance(other.value, int)
+        and one.value > other.value
+    )
 
 
 def _is_a_buffer(base: Value) -> bool:
