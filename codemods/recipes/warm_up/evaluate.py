@@ -75,7 +75,8 @@ class Environment(Protocol):
 
     def launched(self, kernel: Value, call: ast.Call, given: Arguments, way: Way) -> None: ...
 
-    def stored(self, base: Value, value: Value) -> None: ...
+    def stored(self, base: Value, name: str, value: Value) -> None:
+        """`base.name = value`, or an item of `base` is set where `name` is ""."""
 
 
 @dataclass(eq=False)
@@ -145,6 +146,8 @@ class Follower:
     steps: int = 0
     depth: int = 0
     entered: set[str] = field(default_factory=set)
+    # The functions that the `with` blocks around a statement call.
+    contexts: list[str] = field(default_factory=list)
 
     def call(self, function: Function, given: Arguments) -> Value:
         """Follow a function's body; what it returns."""
@@ -242,11 +245,12 @@ class _Frame:
             case ast.While():
                 self._while(node)
             case ast.With():
-                for item in node.items:
-                    value = self.value(item.context_expr)
-                    if item.optional_vars is not None:
-                        self._assign(item.optional_vars, value)
-                self.block(node.body)
+                self._with(node)
+            case ast.Global():
+                for name in node.names:
+                    self.environment.stored(DottedName(self.file, name), "", Setting(name))
+            case ast.Delete():
+                self._delete(node)
             case ast.Try():
                 self._try(node)
             case ast.Return():
@@ -263,6 +267,27 @@ class _Frame:
                 self._import(node)
             case ast.Match():
                 raise TooComplex("it has a match statement")
+
+    def _with(self, node: ast.With) -> None:
+        contexts = self.follower.contexts
+        outside = len(contexts)
+        for item in node.items:
+            if isinstance(item.context_expr, ast.Call):
+                contexts.append(_last_name(item.context_expr.func))
+            value = self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self._assign(item.optional_vars, value)
+        try:
+            self.block(node.body)
+        finally:
+            del contexts[outside:]
+
+    def _delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Attribute):
+                self.environment.stored(self.value(target.value), target.attr, Known(None))
+            elif isinstance(target, ast.Subscript):
+                self.environment.stored(self.value(target.value), "", Known(None))
 
     def _for(self, node: ast.For) -> None:
         try:
@@ -346,9 +371,11 @@ class _Frame:
             base = self.value(target.value)
             if isinstance(base, Instance):
                 base.attributes[target.attr] = value
+            else:
+                self.environment.stored(base, target.attr, value)
         elif isinstance(target, ast.Subscript):
             self.value(target.slice)
-            self.environment.stored(self.value(target.value), value)
+            self.environment.stored(self.value(target.value), "", value)
 
     def truth(self, node: ast.expr) -> bool:
         value = self.value(node)

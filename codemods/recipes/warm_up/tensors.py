@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from codemods.recipes.warm_up.values import (
     Arguments,
@@ -45,7 +46,7 @@ def attribute(base: Tensor, name: str) -> Value:
     return Setting(f"{base.text}.{name}")
 
 
-_SAME = frozenset({"contiguous", "view", "clone", "detach", "reshape", "flatten", "cuda", "long"})
+_SAME = frozenset({"contiguous", "view", "detach", "reshape", "flatten", "cuda", "long"})
 
 
 def method(base: Tensor, name: str, given: Arguments) -> Value:
@@ -56,7 +57,9 @@ def method(base: Tensor, name: str, given: Arguments) -> Value:
     if name == "to":
         device = next((one for one in given[0] if isinstance(one, Setting)), base.device)
         dtype = next((d for d in map(_dtype, (*given[0], *given[1].values())) if d), base.dtype)
-        return Tensor(f"{base.text}.to", base.length, dtype, given[1].get("device", device))
+        return Tensor(f"{base.text}.to()", base.length, dtype, given[1].get("device", device))
+    if name == "clone":
+        return replace(base, text=f"{base.text}.clone()")
     if name in _SAME:
         return base
     return Varying(f"{base.text}.{name}()")

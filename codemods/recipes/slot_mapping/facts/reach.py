@@ -169,6 +169,8 @@ def _harm(
                 "the warm-up adds and clears a row whatever is in use: run again on a live engine, "
                 "as elastic expert parallelism does, it takes a request's blocks away"
             )
+        if live and tables.launched_over_live_rows:
+            return "the warm-up launches the kernel whatever is in use, over the requests' slots"
         when = " when the launch raises" if raises else ""
         if not live and tables.rows:
             return f"the warm-up leaves row {min(tables.rows)} in use{when}"
@@ -176,4 +178,8 @@ def _harm(
             return (
                 f"the warm-up leaves the block of row {min(tables.on_device)} on the device{when}"
             )
+        for effect in tables.effects.left.values():
+            return effect
+        if not raises and tables.slots_left:
+            return "the warm-up leaves slots of a block in the slot mapping"
     return None

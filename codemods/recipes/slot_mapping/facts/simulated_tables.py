@@ -14,6 +14,7 @@ from codemods.engine.classes import Lineage
 from codemods.engine.resolve import Definition, definitions, imported
 from codemods.engine.sources import SourceFile, Sources
 from codemods.recipes.slot_mapping.facts.names import METHOD, PARAMETER
+from codemods.recipes.warm_up.effects import Effects, is_nothing
 from codemods.recipes.warm_up.evaluate import Follower, Raised, Way
 from codemods.recipes.warm_up.launches import Kernel
 from codemods.recipes.warm_up.values import (
@@ -179,6 +180,11 @@ class SimulatedTables:
 
     def __post_init__(self) -> None:
         self.groups, self.table = self.classes.fresh()
+        self.effects = Effects((RUNNER.text, WORKER.text, TABLE.text, COUNTS))
+        self._is_inside = False  # in a method of the tables
+        self._committed = False
+        self.slots_left = False
+        self.launched_over_live_rows = False
         self.follower: Follower | None = None
 
     def attribute(self, base: Value, name: str) -> Value | None:
@@ -242,6 +248,8 @@ class SimulatedTables:
         return _first_value(base, name) or Setting(text)
 
     def called(self, base: Value, name: str, given: Arguments) -> Value | None:
+        if not self._is_inside and base not in (GROUPS, TABLE):
+            self._changed_by_a_call(base, name, given)
         if isinstance(base, DottedName):
             return self._function_called(f"{base.text}.{name}" if name else base.text, given)
         if isinstance(base, Setting) and base.text.startswith(COUNTS):
@@ -249,6 +257,18 @@ class SimulatedTables:
         if base in (GROUPS, TABLE):
             return self._of_tables(self.groups if base == GROUPS else self.table, name, given)
         return None
+
+    def _changed_by_a_call(self, base: Value, name: str, given: Arguments) -> None:
+        assert self.follower is not None
+        filled = given[0][0] if given[0] else Known(0)
+        if name in ("zero_", "fill_", "fill") and is_nothing(filled) and _is_a_buffer(base):
+            self._emptied(base)
+        else:
+            self.effects.called(base, name, given, self.follower.contexts)
+
+    def _emptied(self, buffer: Value) -> None:
+        if "slot_mapping" in buffer.text:
+            self.slots_left = False
 
     def _function_called(self, path: str, given: Arguments) -> Value | None:
         if path in _HAS_A_DEVICE:
@@ -273,14 +293,30 @@ class SimulatedTables:
     def _of_tables(self, tables: Instance, name: str, given: Arguments) -> Value | None:
         if name == METHOD:
             self._look_at_tensors(given)
+            self._fill_slots(given)
         elif name in ("add_row", "append_row", "clear_row"):
             return self._row(name, given)
         elif name == "commit_block_table":
             self.on_device = set(self.rows)
+            self._committed = True
             return Known(None)
         method = tables.method(name)
+        return self._own_method(method, given) if method is not None else None
+
+    def _own_method(self, method: Function, given: Arguments) -> Value:
         assert self.follower is not None
-        return self.follower.call(method, given) if method is not None else None
+        self._is_inside = True
+        try:
+            return self.follower.call(method, given)
+        finally:
+            self._is_inside = False
+
+    def _fill_slots(self, given: Arguments) -> None:
+        """The launch gives each token the slot that the tables on the device have for it."""
+        self.launched_over_live_rows |= self.live
+        starts = _named(given).get("query_start_loc")
+        no_token = starts is not None and starts.text.startswith("torch.zeros(")
+        self.slots_left = bool(self.on_device or not self._committed) and not no_token
 
     def _row(self, name: str, given: Arguments) -> Value:
         if self.live:
@@ -293,14 +329,18 @@ class SimulatedTables:
             self.rows.add(row)
         return Known(None)
 
-    def stored(self, base: Value, value: Value) -> None:
+    def stored(self, base: Value, name: str, value: Value) -> None:
         if isinstance(base, Setting) and base.text == COUNTS and value == Known(0):
             self.rows.clear()
+        if self._is_inside:
+            return
+        if not name and is_nothing(value) and _is_a_buffer(base):
+            self._emptied(base)
+        else:
+            self.effects.written(base, name, value)
 
     def _look_at_tensors(self, given: Arguments) -> None:
-        positional, named = given
-        names = ("num_reqs", "query_start_loc", "positions")
-        values = {**dict(zip(names, positional, strict=False)), **named}
+        values = _named(given)
         for name, dtype in _DTYPES.items():
             value = values.get(name)
             if not isinstance(value, Tensor):
@@ -349,6 +389,17 @@ class SimulatedTables:
         self.launches.add(Launch(name, call.lineno, frozenset(constants)))
         if self.raises:
             raise Raised("the launch")
+
+
+def _named(given: Arguments) -> dict[str, Value]:
+    """The arguments of `compute_slot_mapping` by name."""
+    names = ("num_reqs", "query_start_loc", "positions")
+    return {**dict(zip(names, given[0], strict=False)), **given[1]}
+
+
+def _is_a_buffer(base: Value) -> bool:
+    """Whether a value is an array of the tables, or a view of one."""
+    return base.text.startswith((f"{TABLE.text}.", COUNTS))
 
 
 def _definitions(sources: Sources, path: DottedName) -> tuple[Definition, ...]:
