@@ -17,6 +17,7 @@ from codemods.engine.files import MAX_BYTES, Disk, UnreadableFile
 from codemods.engine.git import opened
 from codemods.engine.objects import reading
 from codemods.engine.repository import Repository
+from tests.forks.profiles import FRESH
 from tests.repositories import commit, git, repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -104,6 +105,7 @@ def test_a_large_blob_is_not_read_and_the_next_one_is(tmp_path: Path) -> None:
         assert files.read("small.py") == b"x"
 
 
+@pytest.mark.skipif(not FRESH, reason="some 10 seconds: only in make search")
 def test_a_blob_of_two_gigabytes_costs_neither_memory_nor_time(tmp_path: Path) -> None:
     import resource
 

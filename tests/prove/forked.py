@@ -42,6 +42,13 @@ def run_worker(
     return Proof(data["name"], ProofStatus(data["status"]), data["detail"], data["figures"])
 
 
+def _forget_triton() -> None:
+    """Have Triton imported again: its own functions are made for the interpreter then, or not."""
+    for name in [one for one in sys.modules if one.partition(".")[0] == "triton"]:
+        if not name.startswith("triton._C"):
+            del sys.modules[name]
+
+
 def _be_the_process(
     name: str, module: str, job: str, folder: Path, interpret: bool, writing: int
 ) -> None:
@@ -50,6 +57,8 @@ def _be_the_process(
         (folder / "triton-cache").mkdir()
         os.environ["TRITON_CACHE_DIR"] = str(folder / "triton-cache")
         os.environ["TRITON_INTERPRET"] = "1" if interpret else "0"
+        if interpret:
+            _forget_triton()
         os.environ["TMPDIR"] = str(folder)
         os.chdir(folder)
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
