@@ -1,4 +1,7 @@
-"""Each planted fault is caught by the row that must catch it, and no row stops a right fix."""
+"""Each planted fault is caught by the row that must catch it, and no row stops a right fix.
+
+A quarter of the entries, each in one tree; in a search every entry in every tree.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from codemods import release
 from codemods.engine.checkout import Checkout
@@ -15,7 +19,7 @@ from codemods.prove.proof import Options, Proof, ProofStatus, Row
 from codemods.prove.rows import OF_EVERY_PLAN
 from codemods.recipes.slot_mapping.proofs import PROOFS
 from tests.forks import trees
-from tests.forks.profiles import FRESH
+from tests.forks.profiles import FRESH, part_of
 from tests.prove.forked import run_worker
 from tests.recipes.slot_mapping.proofs.planted import BASE, RELEASES, Entry, entries, planted
 
@@ -35,8 +39,12 @@ def cases() -> Iterator[tuple[Entry, str]]:
             yield entry, tree
 
 
-WRONG = [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases() if case[0].row]
-RIGHT = [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases() if not case[0].row]
+def named(entry: Entry, tree: str) -> ParameterSet:
+    return pytest.param(entry, tree, id=f"{entry.name}-{tree}")
+
+
+WRONG = part_of([named(*case) for case in cases() if case[0].row])
+RIGHT = part_of([named(*case) for case in cases() if not case[0].row])
 
 
 @pytest.fixture(autouse=True)
