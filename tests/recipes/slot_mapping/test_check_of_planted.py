@@ -8,19 +8,17 @@ given there; never is a second warm-up put beside it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from codemods import release
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import Plan, Verdict
 from codemods.engine.planning import make_plan
 from tests.forks import trees
 from tests.forks.profiles import FRESH
-from tests.recipes.slot_mapping.proofs.planted import BASE, RELEASES, Entry, entries, planted
+from tests.recipes.slot_mapping.proofs.planted import Entry, entries, planted, root
 
 pytestmark = pytest.mark.network
 
@@ -40,17 +38,6 @@ def cases(*, right: bool) -> Iterator[object]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("trees")
-
-
-@cache
-def root(name: str, folder: Path) -> Path:
-    if name in RELEASES:
-        try:
-            return release.fetch(name)
-        except release.UnreachableError as error:
-            pytest.skip(f"no package index: {error}")
-    fork = "00-monitor-in-triton-utils" if name == BASE else name
-    return trees.fork(fork).tree.write_to(folder / fork)
 
 
 def plan_of(entry: Entry, tree: str, folder: Path) -> Plan:

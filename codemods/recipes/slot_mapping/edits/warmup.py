@@ -155,7 +155,7 @@ def _refuse_not_importable(classes: Classes, there: FollowedWarmup) -> None:
     if found is not None:
         raise Refusal(
             Reason.HARMFUL,
-            f"{FUNCTION} is there, and {found}; mend the import, or the engine does not start",
+            f"{FUNCTION} is there, and {found}; fix the import, or the engine does not start",
             there.file.name,
             there.node.lineno,
         )

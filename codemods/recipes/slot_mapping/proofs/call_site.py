@@ -53,7 +53,7 @@ def call_sites(side: Side) -> tuple[CallSite, ...]:
 
 @lru_cache(maxsize=4)
 def _sites(tree: ast.Module) -> tuple[CallSite, ...]:
-    """Each proof asks for them anew, and the runner is vLLM's largest module."""
+    """Each proof asks for them again, and the runner is vLLM's largest module."""
     return tuple(dict.fromkeys(_read_calls(tree)))
 
 

@@ -6,22 +6,18 @@ A quarter of the entries, each in one tree; in a search every entry in every tre
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
-from codemods import release
 from codemods.engine.checkout import Checkout
 from codemods.prove import proof_process
 from codemods.prove.proof import Options, Proof, ProofStatus, Row
 from codemods.prove.rows import OF_EVERY_PLAN
 from codemods.recipes.slot_mapping.proofs import PROOFS
-from tests.forks import trees
 from tests.forks.profiles import FRESH, part_of
 from tests.prove.forked import run_worker
-from tests.recipes.slot_mapping.proofs.planted import BASE, RELEASES, Entry, entries, planted
+from tests.recipes.slot_mapping.proofs.planted import RELEASES, Entry, entries, planted, root
 
 pytest.importorskip("torch", reason="needs the verify extra")
 pytest.importorskip("triton", reason="needs the verify extra")
@@ -39,7 +35,7 @@ def cases() -> Iterator[tuple[Entry, str]]:
             yield entry, tree
 
 
-def named(entry: Entry, tree: str) -> ParameterSet:
+def named(entry: Entry, tree: str) -> object:
     return pytest.param(entry, tree, id=f"{entry.name}-{tree}")
 
 
@@ -53,17 +49,6 @@ def in_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch  # noqa: F401
 
     monkeypatch.setattr(proof_process, "run_worker", run_worker)
-
-
-@cache
-def root(name: str, folder: Path) -> Path:
-    if name in RELEASES:
-        try:
-            return release.fetch(name)
-        except release.UnreachableError as error:
-            pytest.skip(f"no package index: {error}")
-    fork = "00-monitor-in-triton-utils" if name == BASE else name
-    return trees.fork(fork).tree.write_to(folder / fork)
 
 
 def prove(row: Row, entry: Entry, tree: str, folder: Path) -> Proof:

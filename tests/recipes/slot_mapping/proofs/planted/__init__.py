@@ -23,6 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from codemods import release
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import FileChange, Plan, RecipePlan
@@ -68,6 +71,18 @@ def entries() -> tuple[Entry, ...]:
             listed = tuple(data.get("trees", (BASE, *RELEASES)))
             found.append(Entry(data["name"], listed, data.get("row"), data))
     return tuple(found)
+
+
+@cache
+def root(name: str, folder: Path) -> Path:
+    """Where a tree of that name is: a release, or a fork written into the folder."""
+    if name in RELEASES:
+        try:
+            return release.fetch(name)
+        except release.UnreachableError as error:
+            pytest.skip(f"no package index: {error}")
+    fork = "00-monitor-in-triton-utils" if name == BASE else name
+    return trees.fork(fork).tree.write_to(folder / fork)
 
 
 def planted(entry: Entry, checkout: Checkout) -> Subject:
