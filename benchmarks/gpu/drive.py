@@ -53,7 +53,7 @@ class Pace:
 # Measured on 16 processors: beside 20 others a dense server is up after 82 to 155 s, a hybrid one
 # (which compiles Mamba's kernels at start from 0.22 on) after 245 to 258 s, if it is at all.
 QUICK = Pace(at_once=22, limit_s=260.0, needs_s=200.0)
-SLOW = Pace(at_once=6, limit_s=400.0, needs_s=330.0)
+SLOW = Pace(at_once=12, limit_s=400.0, needs_s=330.0)
 BESIDE = Pace(at_once=4, limit_s=400.0, needs_s=330.0)
 
 
@@ -172,7 +172,7 @@ class Drive:
         self.record = Record(
             args.root / "results.jsonl", args.out / "results.jsonl", about(args.commit)
         )
-        self.done = self.record.done() | {r["name"] for r in read(args.also) if "error" not in r}
+        self.done = self.record.done() | done_already(args.also)
 
     def left(self) -> float:
         return float(self.args.for_s) - (time.monotonic() - self.begun)
@@ -281,6 +281,12 @@ STAGES = {
 }  # fmt: skip
 
 
+def done_already(results: Path | None) -> set[str]:
+    """Names of the results in a JSON array that hold no error."""
+    found = json.loads(results.read_text()) if results is not None else []
+    return {result["name"] for result in found if "error" not in result}
+
+
 def line(result: Result) -> str:
     if result.get("kind") in ("live", "tests", "verify"):
         return suites.row(result)
@@ -307,7 +313,7 @@ def main() -> int:
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--stages", help="a comma-separated choice, in this order")
     parser.add_argument("--only", default="", help="a regular expression over result names")
-    parser.add_argument("--also", type=Path, nargs="*", default=[], help="results counted as done")
+    parser.add_argument("--also", type=Path, help="a results.json whose counts are not taken again")
     parser.add_argument("--at-once", type=int, default=22, help="at most")
     parser.add_argument("--for-s", type=float, default=540.0, help="start nothing past this")
     args = parser.parse_args()

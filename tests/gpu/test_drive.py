@@ -175,5 +175,5 @@ def test_hybrid_servers_come_a_few_at_a_time(root: Path) -> None:
     _, table = drive(root, "--stages", "hybrid-counts", "--for-s", "300")
     assert "no time left" in table
     results, table = drive(root, "--stages", "hybrid", "--for-s", "400")
-    assert table.count("-- wave of 6") == 1
+    assert table.count("-- wave of 9") == 1
     assert len(results) == 9
