@@ -46,6 +46,10 @@ class Raised(Exception):
     """The followed code raises."""
 
 
+class NoAttribute(Raised):
+    """The followed code asks for an attribute that is not there."""
+
+
 class _UnknownSetting(Exception):
     def __init__(self, setting: str) -> None:
         self.setting = setting
@@ -613,7 +617,14 @@ def _builtin(frame: _Frame, name: str, given: Arguments, text: str) -> Value | N
     """The result of a builtin function; None where the name is no builtin or it is not known."""
     values = given[0]
     if name in ("getattr", "hasattr") and len(values) >= 2 and isinstance(values[1], Known):
-        found = frame.attribute(values[0], str(values[1].value))
+        try:
+            found = frame.attribute(values[0], str(values[1].value))
+        except NoAttribute:
+            if name == "hasattr":
+                return Known(False)
+            if len(values) == 2:
+                raise
+            return values[2]
         if name == "getattr":
             return found
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from codemods.engine.resolve import Definition, definitions, imported
 from codemods.engine.sources import SourceFile, Sources
 from codemods.recipes.slot_mapping.facts.names import METHOD, PARAMETER
 from codemods.recipes.warm_up.effects import Effects, is_nothing
-from codemods.recipes.warm_up.evaluate import Follower, Raised, Way
+from codemods.recipes.warm_up.evaluate import Follower, NoAttribute, Raised, Way
 from codemods.recipes.warm_up.launches import Kernel
 from codemods.recipes.warm_up.values import (
     Arguments,
@@ -106,10 +106,28 @@ class Classes:
         """Whether nothing that makes the tables has such a name; a comparison's is none."""
         if not self.whole or not name.islower() or name.startswith("__"):
             return False
+        own = (file.data for file, _ in tables.classes)
+        return not self._named(name, own)
+
+    def lack_at_start(self, tables: Instance, name: str) -> bool:
+        """Whether nothing but a method's call gives the tables such an attribute."""
+        if not self.whole or "__init__" in self.setters[tables.text].get(name, ()):
+            return False
+        own = (
+            ast.unparse(node).encode()
+            for _, owner in tables.classes
+            for node in owner.body
+            if not isinstance(node, ast.FunctionDef) or node.name == "__getattr__"
+        )
+        return not self._named(name, own)
+
+    def _named(self, name: str, own: Iterable[bytes]) -> bool:
+        """Whether the tables' own text, the runner or its batch has the name."""
         others = (self.sources.read(relative) for relative in (RUNNER_FILE, BATCH_FILE))
-        files = [*(file for file, _ in tables.classes), *filter(None, others)]
-        words = re.compile(rb"\b(?:%b|__getattr__)\b" % name.encode())
-        return not any(words.search(file.data) for file in files)
+        word = rb"\b%b\b" % name.encode()
+        return any(re.search(rb"\b__getattr__\b|" + word, text) for text in own) or any(
+            re.search(word, file.data) for file in others if file is not None
+        )
 
     def fresh(self) -> tuple[Instance, Instance]:
         """The tables of an engine that has just been made."""
@@ -256,13 +274,15 @@ class SimulatedTables:
             return items if name == "block_tables" else self.table
         if name in base.attributes or base.method(name) is not None:
             return None
-        setters = self.classes.setters[base.text].get(name, set()) - {"__init__"}
+        setters = self.classes.setters[base.text].get(name, set())
         text = f"self.{name}"
-        if not setters:
+        if not setters - {"__init__"}:
             return Setting(text)
-        if self.entered is None or not setters <= self.entered:
+        if self.entered is None or not setters - {"__init__"} <= self.entered:
             return Varying(text)
-        return _first_value(base, name) or Setting(text)
+        if self.classes.lack_at_start(base, name):
+            raise NoAttribute(name)
+        return _first_value(base, name, "__init__" in setters) or Setting(text)
 
     def called(self, base: Value, name: str, given: Arguments) -> Value | None:
         if not self._is_inside and base not in (GROUPS, TABLE):
@@ -490,19 +510,28 @@ def _unspecialised(kernel: Kernel) -> frozenset[str]:
     )
 
 
-def _first_value(instance: Instance, name: str) -> Value | None:
-    """The constant that the constructor gives an attribute."""
+def _first_value(instance: Instance, name: str, by_constructor: bool) -> Value | None:
+    """The constant that the constructor or the class gives an attribute."""
+    target = f"self.{name}" if by_constructor else name
     for _, owner in instance.classes:
-        for method in owner.body:
-            if not isinstance(method, ast.FunctionDef) or method.name != "__init__":
-                continue
-            for node in ast.walk(method):
-                if isinstance(node, ast.Assign):
-                    targets, value = node.targets, node.value
-                elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                    targets, value = [node.target], node.value
-                else:
-                    continue
-                if isinstance(value, ast.Constant) and f"self.{name}" in map(ast.unparse, targets):
-                    return Known(value.value)
+        body: Iterable[ast.AST] = owner.body
+        if by_constructor:
+            inits = (one for one in body if getattr(one, "name", "") == "__init__")
+            body = (node for one in inits for node in ast.walk(one))
+        found = next(filter(None, (_constant(node, target) for node in body)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _constant(node: ast.AST, target: str) -> Known | None:
+    """The constant that a statement assigns to the target."""
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    else:
+        return None
+    if isinstance(node.value, ast.Constant) and target in map(ast.unparse, targets):
+        return Known(node.value.value)
     return None

@@ -80,6 +80,23 @@ def test_the_function_that_reaches_every_launch_is_put_at_the_end(
     rewrites(rewrite(table), MODULE, f"{MODULE}\n\n{text(several, table)}")
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'num_tokens >= getattr(self, "padded_from", num_tokens + 1)',
+        'hasattr(self, "padded_from") and num_tokens >= self.padded_from',
+    ],
+)
+@pytest.mark.parametrize("of_class", ["", "    padded_from: int | None = None\n"])
+def test_an_attribute_that_the_first_call_makes(asked: str, of_class: str) -> None:
+    known = "self.padded_from is not None and num_tokens >= self.padded_from"
+    made = "        self.padded_from: int | None = None\n"
+    table = SEVERAL.replace(made, "").replace(known, asked if not of_class else known)
+    table = table.replace("class BlockTable:\n", f"class BlockTable:\n{of_class}")
+    assert table != SEVERAL
+    rewrites(rewrite(table), MODULE, f"{MODULE}\n\n{text(True, table)}")
+
+
 def test_rows_that_a_commit_passes_over_are_zeroed_on_the_device() -> None:
     marked = fork("15-rows-marked-dirty").tree.inside[BLOCK_TABLE].decode()
     assert "zero_()" not in text(table=marked)
