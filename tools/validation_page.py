@@ -154,13 +154,14 @@ def zeroing(found: list[Comparison]) -> Iterator[str]:
     yield "## Hybrid models, both recipes\n"
     yield (
         "As released → slot-mapping alone → both recipes: each kernel's compiles at start + during "
-        "requests, and for which of the three the monitor reported it. These servers were not "
-        "timed.\n"
+        "requests, and for which of the three the monitor reported it; the first request in ms, "
+        f"where each was started {FEWEST_PAIRS} times or more: median, lowest and highest.\n"
     )
     yield from table(
-        ("case", "vLLM", "slot-mapping's kernel", "kv-block-zeroing's kernel", "still reported"),
+        ("case", "vLLM", "slot-mapping's kernel", "kv-block-zeroing's kernel", "first request",
+         "still reported"),
         (
-            (one.case, one.tree, steps(one, SLOTS), steps(one, ZEROING),
+            (one.case, one.tree, steps(one, SLOTS), steps(one, ZEROING), times(one),
              still_named(one))
             for one in rows
         ),
@@ -180,6 +181,12 @@ def steps(one: Comparison, recipe: str) -> str:
     )  # fmt: skip
     named = [side for side in one.sides if one.is_named(side, recipe)]
     return counts + (f", reported: {', '.join(named)}" if named else "")
+
+
+def times(one: Comparison) -> str:
+    """The first request on each side in turn."""
+    found = [one.first_request(side) for side in SIDES if side in one.sides]
+    return "not timed" if None in found else " → ".join(map(spread, found))
 
 
 def every_case(found: list[Comparison]) -> Iterator[str]:

@@ -121,7 +121,20 @@ def test_a_hybrid_shows_both_kernels_side_by_side(
     ]
     text = add(docs, monkeypatch, *results)
     cells = "0+3 → 0+0 → 0+0, reported: before | 0+3 → 0+3 → 0+0, reported: before, slot-mapping"
-    assert f"| hybrid | 0.23.0 | {cells} | none |" in text
+    assert f"| hybrid | 0.23.0 | {cells} | not timed | none |" in text
+
+
+def test_a_hybrid_that_was_started_often_enough_shows_its_first_request(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took = {"before": (1900, 1800, 2000), "slot-mapping": (1500, 1400, 1600), "both": (9, 8, 7)}
+    results = [
+        served(side, ms, run, case="hybrid", kernels={KERNEL, ZERO})
+        for side, runs in took.items()
+        for run, ms in enumerate(runs, 1)
+    ]
+    text = add(docs, monkeypatch, *results)
+    assert "| 1900 (1800 to 2000) → 1500 (1400 to 1600) → 8 (7 to 9) |" in text
 
 
 def test_a_hybrid_served_as_released_alone_makes_no_claim_of_the_rewrite(
@@ -129,7 +142,7 @@ def test_a_hybrid_served_as_released_alone_makes_no_claim_of_the_rewrite(
 ) -> None:
     text = add(docs, monkeypatch, served("before", 9, case="hybrid", kernels={KERNEL, ZERO}))
     cell = "0+3 → not run → not run, reported: before"
-    assert f"| hybrid | 0.23.0 | {cell} | {cell} | not run |" in text
+    assert f"| hybrid | 0.23.0 | {cell} | {cell} | not timed | not run |" in text
     assert "| hybrid | slot-mapping, both | 0.23.0 |" in text
 
 
