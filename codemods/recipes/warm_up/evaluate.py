@@ -71,7 +71,8 @@ class _Continued(Exception):
 class Environment(Protocol):
     """What the followed code finds around it; None leaves an answer to the follower."""
 
-    def attribute(self, base: Value, name: str) -> Value | None: ...
+    def attribute(self, base: Value, name: str) -> Value | None:
+        """`base.name`; an item of `base` where `name` is "[]", or "[0]" for a number."""
 
     def called(self, base: Value, name: str, given: Arguments) -> Value | None: ...
 
@@ -454,7 +455,8 @@ class _Frame:
 
     def _item(self, base: Value, node: ast.Subscript) -> Value:
         text = f"{base.text}[{ast.unparse(node.slice)}]"
-        found = self.environment.attribute(base, "[]")
+        one = f"[{ast.unparse(node.slice)}]" if _is_number(node.slice) else "[]"
+        found = self.environment.attribute(base, one)
         if found is not None:
             return found
         if isinstance(node.slice, ast.Slice):
@@ -464,7 +466,7 @@ class _Frame:
         index = self.value(node.slice)
         if isinstance(base, Items) and base.items:
             if not base.whole:
-                return base.items[0]
+                return self.environment.attribute(base.items[0], one) or base.items[0]
             if isinstance(index, Known) and index.value in range(len(base.items)):
                 return base.items[int(index.value)]
         return unknown(text, base, index)
@@ -598,6 +600,12 @@ class _Frame:
         assert isinstance(positional, Items)
         named = {word.arg: self.value(word.value) for word in node.keywords if word.arg}
         return positional.items, named
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
 def _is_super(node: ast.expr) -> bool:

@@ -98,6 +98,9 @@ def _largest(maker: str, given: tuple[Value, ...]) -> Value | None:
     numbers = [one.value for one in first if isinstance(one, Known)]
     if maker in ("zeros", "ones"):
         return Known(int(maker == "ones"))
+    if maker == "full":
+        fill = given[1] if len(given) > 1 else None
+        return fill if isinstance(fill, Known) else None
     if len(numbers) != len(first) or not all(isinstance(one, int) for one in numbers):
         return None
     if maker == "arange":

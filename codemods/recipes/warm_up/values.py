@@ -7,6 +7,7 @@ differs from one batch to the next.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,6 +118,7 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: lambda a, b: a * b,
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
+    ast.Pow: lambda a, b: int(math.pow(a, b)),
 }
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: lambda a, b: a == b,
@@ -153,7 +155,7 @@ def arithmetic(left: Value, operator: ast.operator, right: Value) -> Value:
     if work is not None and _is_number(left) and _is_number(right):
         try:
             return Known(work(left.value, right.value))  # type: ignore[union-attr]
-        except ArithmeticError:
+        except (ArithmeticError, ValueError):
             return Setting(text)
     return unknown(text, left, right)
 

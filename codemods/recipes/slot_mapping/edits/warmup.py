@@ -21,7 +21,7 @@ from codemods.recipes.slot_mapping.facts.block_tables import (
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, METHOD
 from codemods.recipes.slot_mapping.facts.reach import FollowedWarmup, not_reached
 from codemods.recipes.slot_mapping.facts.reach import harm as harm_of
-from codemods.recipes.slot_mapping.facts.simulated_tables import Classes
+from codemods.recipes.slot_mapping.facts.simulated_tables import BATCH_FILE, Classes
 from codemods.recipes.warm_up import warmup_edit
 from codemods.recipes.warm_up.worker_edit import Call
 
@@ -151,7 +151,7 @@ def edit(
 def _refuse_not_importable(classes: Classes, there: FollowedWarmup) -> None:
     from codemods.recipes.warm_up.importable import not_importable  # only a fixed tree needs it
 
-    found = not_importable(classes.sources, there.file, there.node, (BLOCK_TABLE,))
+    found = not_importable(classes.sources, there.file, there.node, (BLOCK_TABLE, BATCH_FILE))
     if found is not None:
         raise Refusal(
             Reason.HARMFUL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,10 +20,12 @@ from codemods.recipes.slot_mapping.facts.simulated_tables import (
     Classes,
     Launch,
     Limits,
+    Live,
     SimulatedTables,
 )
 from codemods.recipes.warm_up.evaluate import (
     Follower,
+    NoAttribute,
     Raised,
     TooComplex,
     Way,
@@ -34,6 +36,13 @@ from codemods.recipes.warm_up.values import Function, Known, Tensor, Value, Vary
 
 # A single request or a single token in a batch; else there is room for more than a warm-up uses.
 _NARROW = (Limits(requests=1), Limits(requests=1, tokens=1))
+# When a warm-up is called: where requests are, and whether the launch raises.
+_MOMENTS = (
+    (Live.NOWHERE, False),
+    (Live.NOWHERE, True),
+    (Live.FIRST_ROW, False),
+    (Live.ANOTHER_ROW, False),
+)
 METHOD_NAME = f"{BLOCK_TABLE_CLASS}.{METHOD}"
 
 
@@ -64,7 +73,7 @@ def not_reached(classes: Classes, warmup: FollowedWarmup) -> str | None:
 def harm(classes: Classes, warmup: FollowedWarmup) -> str | None:
     """What the warm-up does to the tables that it must not, as a sentence's part."""
     try:
-        for live, raises in ((False, False), (False, True), (True, False)):
+        for live, raises in _MOMENTS:
             for found in for_each_setting(partial(_harm, classes, warmup, live, raises)):
                 if found is not None:
                     return found
@@ -140,11 +149,19 @@ def _warmed(
         tables = replace(start, launches=set(), rows=set(), on_device=set(), faults=[])
         tables.follower = Follower(tables, way)
         function = Function(warmup.file, warmup.node)
-        with suppress(Raised):
+        with suppress(Raised), _asked_for(tables):
             tables.follower.call(function, ((WORKER if warmup.takes_worker else RUNNER,), {}))
         return _Trace(frozenset(tables.launches), way, tables)
 
     return ways(follow, settings)
+
+
+@contextmanager
+def _asked_for(tables: SimulatedTables) -> Iterator[None]:
+    try:
+        yield
+    except NoAttribute as error:
+        tables.faults.append(f"the warm-up asks for {error}, which the tree does not have")
 
 
 def _describe(launch: Launch, request: _Trace, warmed: _Trace) -> str:
@@ -159,22 +176,23 @@ def _describe(launch: Launch, request: _Trace, warmed: _Trace) -> str:
 
 
 def _harm(
-    classes: Classes, warmup: FollowedWarmup, live: bool, raises: bool, settings: Mapping[str, bool]
+    classes: Classes, warmup: FollowedWarmup, live: Live, raises: bool, settings: Mapping[str, bool]
 ) -> str | None:
+    is_idle = live is Live.NOWHERE
     start = SimulatedTables(classes, live=live, raises=raises, entered=frozenset({METHOD}))
     for trace in _warmed(start, warmup, settings):
         tables = trace.tables
-        if live and tables.changed_live_rows:
+        if tables.changed_live_rows:
             return (
                 "the warm-up adds and clears a row whatever is in use: run again on a live engine, "
                 "as elastic expert parallelism does, it takes a request's blocks away"
             )
-        if live and tables.launched_over_live_rows:
+        if tables.launched_over_live_rows:
             return "the warm-up launches the kernel whatever is in use, over the requests' slots"
         when = " when the launch raises" if raises else ""
-        if not live and tables.rows:
+        if is_idle and tables.rows:
             return f"the warm-up leaves row {min(tables.rows)} in use{when}"
-        if not live and tables.on_device:
+        if is_idle and tables.on_device:
             return (
                 f"the warm-up leaves the block of row {min(tables.on_device)} on the device{when}"
             )

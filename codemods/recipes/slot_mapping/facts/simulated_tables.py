@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 
 import libcst as cst
@@ -39,8 +40,12 @@ RUNNER = Setting("model_runner")
 WORKER = Setting("worker")
 GROUPS = Setting("model_runner.input_batch.block_table")
 TABLE = Setting("block_tables[…]")
+# One table, of one KV cache group, where TABLE is each of them in turn.
+ONE_TABLE = Setting("block_tables[…][one]")
 COUNTS = "num_blocks_per_row"
 BATCH_FILE = "v1/worker/gpu_input_batch.py"
+# The blocks of some engines hold 16 tokens, and a warm-up gives a row one block.
+_POSITIONS = 16
 _ARGUMENTS = ("num_reqs", "query_start_loc", "positions")
 _DTYPES = {"query_start_loc": "int32", "positions": "int64"}
 _HAS_A_DEVICE = frozenset({"torch.cuda.is_available", "current_platform.is_cuda_alike"})
@@ -106,8 +111,7 @@ class Classes:
         """Whether nothing that makes the tables has such a name; a comparison's is none."""
         if not self.whole or not name.islower() or name.startswith("__"):
             return False
-        own = (file.data for file, _ in tables.classes)
-        return not self._named(name, own)
+        return not _says(name, *(file.data for file, _ in tables.classes), *self._makers)
 
     def lack_at_start(self, tables: Instance, name: str) -> bool:
         """Whether nothing but a method's call gives the tables such an attribute."""
@@ -119,19 +123,29 @@ class Classes:
             for node in owner.body
             if not isinstance(node, ast.FunctionDef) or node.name == "__getattr__"
         )
-        return not self._named(name, own)
+        return not _says(name, *own, *self._makers)
 
-    def _named(self, name: str, own: Iterable[bytes]) -> bool:
-        """Whether the tables' own text, the runner or its batch has the name."""
-        others = (self.sources.read(relative) for relative in (RUNNER_FILE, BATCH_FILE))
-        word = rb"\b%b\b" % name.encode()
-        return any(re.search(rb"\b__getattr__\b|" + word, text) for text in own) or any(
-            re.search(word, file.data) for file in others if file is not None
-        )
+    def batch_lacks(self, name: str) -> bool:
+        """Whether nothing that makes the batch has such a name."""
+        batch = re.compile(rb"^class InputBatch(?:\(object\))?:", re.MULTILINE)
+        is_there = any(map(batch.search, self._makers))
+        return is_there and name.islower() and not _says(name, *self._makers)
+
+    @cached_property
+    def _makers(self) -> tuple[bytes, ...]:
+        """The text of the runner and of its batch, which make the tables."""
+        files = (self.sources.read(relative) for relative in (RUNNER_FILE, BATCH_FILE))
+        return tuple(file.data for file in files if file is not None)
 
     def fresh(self) -> tuple[Instance, Instance]:
         """The tables of an engine that has just been made."""
         return Instance("groups", self.groups.classes), Instance("table", self.table.classes)
+
+
+def _says(name: str, *texts: bytes) -> bool:
+    """Whether a text has the name, or a method that answers to any name."""
+    word = re.compile(rb"\b%b\b|def __getattr__\b" % name.encode())
+    return any(map(word.search, texts))
 
 
 def _syntax(lineage: Lineage) -> tuple[tuple[SourceFile, ast.ClassDef], ...] | None:
@@ -196,12 +210,20 @@ def _set_in(method: ast.FunctionDef) -> Iterator[str]:
             yield target.attr
 
 
+class Live(Enum):
+    """Which row has a request."""
+
+    NOWHERE = 0
+    FIRST_ROW = 1
+    ANOTHER_ROW = 2
+
+
 @dataclass(eq=False)
 class SimulatedTables:
-    """An engine on the way through a warm-up or a request; `live` where row 0 has a request."""
+    """An engine on the way through a warm-up or a request; `live` is where requests are."""
 
     classes: Classes
-    live: bool = False
+    live: Live = Live.NOWHERE
     raises: bool = False
     limits: Limits = Limits()
     # The methods that requests enter: what these alone set is known at an engine's start.
@@ -242,19 +264,27 @@ class SimulatedTables:
             return self._requests()
         if base.text == "model_runner.input_batch":
             if name == "num_reqs":
-                return Known(int(self.live))
+                return Known(int(self._is_live))
             if name in ("req_ids", "_req_ids", "req_id_to_index"):
                 return self._requests()
-        if base == GROUPS and name in ("block_tables", "[]"):
-            return Items((TABLE,), whole=False) if name == "block_tables" else TABLE
-        if base == TABLE:
+            if self.classes.batch_lacks(name):
+                raise NoAttribute(f"input_batch.{name}")
+        if base == GROUPS and name == "block_tables":
+            return Items((TABLE,), whole=False)
+        if base in (GROUPS, TABLE) and name.startswith("["):
+            return TABLE if name == "[]" else ONE_TABLE
+        if base in (TABLE, ONE_TABLE):
             return self._of_the_table(name)
-        if base.text == COUNTS and name == "[]":
-            return Known(int(self.live))
+        if base.text == COUNTS and name.startswith("["):
+            return Known(int(self._is_live and (name, self.live) != ("[0]", Live.ANOTHER_ROW)))
         return None
 
+    @property
+    def _is_live(self) -> bool:
+        return self.live is not Live.NOWHERE
+
     def _requests(self) -> Value:
-        return Items((Setting("request"),), whole=False) if self.live else Items(())
+        return Items((Setting("request"),), whole=False) if self._is_live else Items(())
 
     def _of_the_table(self, name: str) -> Value | None:
         if name == COUNTS:
@@ -285,13 +315,15 @@ class SimulatedTables:
         return _first_value(base, name, "__init__" in setters) or Setting(text)
 
     def called(self, base: Value, name: str, given: Arguments) -> Value | None:
-        if not self._is_inside and base not in (GROUPS, TABLE):
+        if not self._is_inside and base not in (GROUPS, TABLE, ONE_TABLE):
             self._changed_by_a_call(base, name, given)
         if isinstance(base, DottedName):
             return self._function_called(f"{base.text}.{name}" if name else base.text, given)
         if isinstance(base, Setting) and base.text.startswith(COUNTS):
             return self._of_counts(base, name)
-        if base in (GROUPS, TABLE):
+        if base == ONE_TABLE and name == METHOD:
+            self.faults.append("the warm-up computes the slots of one KV cache group alone")
+        if base in (GROUPS, TABLE, ONE_TABLE):
             return self._of_tables(self.groups if base == GROUPS else self.table, name, given)
         return None
 
@@ -320,9 +352,9 @@ class SimulatedTables:
     def _of_counts(self, base: Setting, name: str) -> Value | None:
         of_free_rows = base.text.endswith("== 0")
         if name in ("any", "sum", "max", "count_nonzero", "int", "bool"):
-            return Known(True) if of_free_rows else Known(int(self.live))
+            return Known(True) if of_free_rows else Known(int(self._is_live))
         if name == "all" and of_free_rows:
-            return Known(not self.live)
+            return Known(not self._is_live)
         if name == "Eq":
             return Setting(f"{COUNTS} == 0")
         return base
@@ -354,16 +386,16 @@ class SimulatedTables:
 
     def _fill_slots(self, given: Arguments) -> None:
         """The launch gives each token the slot that the tables on the device have for it."""
-        self.launched_over_live_rows |= self.live
+        self.launched_over_live_rows |= self.live is Live.FIRST_ROW
         starts = _named(given).get("query_start_loc")
         no_token = starts is not None and starts.text.startswith("torch.zeros(")
         self.slots_left = bool(self.on_device or not self._committed) and not no_token
 
     def _row(self, name: str, given: Arguments) -> Value:
-        if self.live:
-            self.changed_live_rows = True
         positional = [*given[0], *given[1].values()]
         row = positional[-1].text if positional else ""
+        if self._is_live and (row, self.live) != ("0", Live.ANOTHER_ROW):
+            self.changed_live_rows = True
         if name == "clear_row" or _is_nothing(positional[0]):
             self.rows.discard(row)
         else:
@@ -393,6 +425,8 @@ class SimulatedTables:
                 self.faults.append(f"{gives} on the host, and requests on the device")
             if value.start != Known(0):
                 self.faults.append(f"{gives} from element {value.start.text} of a tensor on")
+            if name == "positions" and _is_beyond(value):
+                self.faults.append("the warm-up gives a position beyond the blocks of its row")
         self.faults += _misfits(**{name: values.get(name) for name in _ARGUMENTS})
 
     def function(self, path: DottedName) -> Function | None:
@@ -451,6 +485,12 @@ def _misfits(
         yield "the warm-up gives a query_start_loc that goes beyond positions"
 
 
+def _is_beyond(positions: Tensor) -> bool:
+    return _is_more(positions.largest, Known(_POSITIONS - 1)) and not _is_more(
+        positions.length, positions.largest or Known(0)
+    )
+
+
 def _is_more(one: Value | None, other: Value) -> bool:
     return (
         isinstance(one, Known)
@@ -463,7 +503,7 @@ def _is_more(one: Value | None, other: Value) -> bool:
 
 def _is_a_buffer(base: Value) -> bool:
     """Whether a value is an array of the tables, or a view of one."""
-    return base.text.startswith((f"{TABLE.text}.", COUNTS))
+    return base.text.startswith((f"{TABLE.text}.", f"{ONE_TABLE.text}.", COUNTS))
 
 
 def _definitions(sources: Sources, path: DottedName) -> tuple[Definition, ...]:
