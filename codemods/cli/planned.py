@@ -6,12 +6,12 @@ import argparse
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codemods.engine import registry
 from codemods.engine.checkout import AmbiguousPackage, Checkout, NoPackage, UsageError
-from codemods.engine.plan import Plan, Reason, Tree
+from codemods.engine.plan import Plan, Reason, RecipePlan, Tree
 from codemods.engine.planning import make_plan, refused_plan, wanted
 from codemods.engine.recipe import Recipe
 
@@ -54,7 +54,20 @@ class Asked:
                 skip=self.skip,
                 replace_known=self.replace_known,
             )
-        return Planned(plan, checkout)
+        parts = [
+            replace(part, options=self._options(recipe, part))
+            for recipe, part in zip(self.recipes, plan.recipes, strict=True)
+        ]
+        return Planned(replace(plan, recipes=tuple(parts)), checkout)
+
+    def _options(self, recipe: Recipe, part: RecipePlan) -> tuple[str, ...]:
+        """The options that decided the recipe's part, as the command line takes them."""
+        left = wanted(recipe, self.only, self.skip)
+        option, named = ("--only", left) if self.only else ("--skip", {*recipe.edits} - left)
+        edits = [word for edit in recipe.edits if edit in named for word in (option, edit)]
+        replaced = any(outcome.reason is Reason.REPLACED for outcome in part.outcomes)
+        package = ["--package", self.package] if self.package else []
+        return (*edits, *(["--replace"] if replaced else []), *package)
 
     def refuse(self, tree: Tree, reason: Reason, detail: str) -> Planned:
         """Refuse every edit in a tree of which the package is not known."""

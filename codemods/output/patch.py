@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -158,7 +159,8 @@ def _body(plan: RecipePlan) -> str:
     what = "\n".join(["What changes:", "", *bullets, ""])
     idea = f"The idea is from {_short_name(plan.about.origin)}:\n{plan.about.origin}\n"
     credit = [] if _takes_out(plan) else [idea]
-    made = f"Generated-by: {NAME} {version()} (apply --recipe {plan.recipe})\n"
+    command = printable(shlex.join(["apply", "--recipe", plan.recipe, *plan.options]))
+    made = f"Generated-by: {NAME} {version()} ({command})\n"
     return "\n".join([_filled(printable(plan.why)) + "\n", what, *credit, made])
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -229,6 +230,38 @@ def test_only_and_skip_leave_edits_out(options: list[str], made: set[str], tree:
     assert {edit for edit, (status, _) in edits(ran).items() if status == "edit"} == made
     again = run("check", tree, *options)
     assert again.code == 0, again.out
+
+
+@pytest.mark.parametrize(
+    ("options", "command"),
+    [
+        (["--skip", "worker", "--skip", "kernel", "--replace"],
+         "--skip kernel --skip worker --replace"),
+        (["--only", "warmup", "--only", "worker", "--skip", "worker", "--replace"],
+         "--only warmup --replace"),
+        (["--only", "kernel", "--replace"], "--only kernel"),
+        (["--recipe", "all", "--only", "kernel"], "--only kernel"),
+        (["--replace"], "--replace"),
+        (["--replace", "--package", "./v llm"], "--replace --package './v llm'"),
+    ],
+)  # fmt: skip
+def test_the_trailer_is_the_command_that_makes_the_patch(
+    options: list[str], command: str, tree: Path
+) -> None:
+    if "--package" in options:
+        (tree / "vllm").rename(tree / "v llm")
+    (warmup,) = tree.glob("*/v1/worker/gpu/warmup.py")
+    own = "\n\ndef warmup_v1_slot_mapping_kernel(runner):\n    pass\n"
+    warmup.write_text(warmup.read_text() + own)
+    ran = run("diff", tree, "--format", "git", *options)
+    (made,) = re.findall(r"^Generated-by: vllm-codemods \S+ \((.*)\)$", ran.out, re.MULTILINE)
+    assert made == f"apply --recipe slot-mapping {command}"
+    again = run("diff", tree, "--format", "git", *shlex.split(made)[1:])
+    assert hunks(again.out) == hunks(ran.out)
+
+
+def hunks(patch: str) -> str:
+    return patch[patch.index("\ndiff --git ") :]
 
 
 @pytest.mark.parametrize("verb", VERBS)
