@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from consumers import (
     FIXTURE,
+    REPOSITORY,
     Case,
     Ran,
     commit_all,
     contents,
+    example,
     need,
     release,
     run,
@@ -20,8 +22,9 @@ from consumers import (
     tool,
 )
 
-TRAILER = "Generated-by: vllm-codemods 0.2.0 (vllm-codemods diff)"
+TRAILER = "Generated-by: vllm-codemods 0.2.0 (apply --recipe slot-mapping)"
 TABLE = "vllm/v1/worker/block_table.py"
+WORKER = "vllm/v1/worker/gpu_worker.py"
 RELEASES = ("0.21.0", "0.24.0", "0.26.0", "0.29.0")
 
 
@@ -33,7 +36,18 @@ def _git() -> None:
 @pytest.fixture
 def fork(small: Case, tmp_path: Path) -> Path:
     """A branch `fork` with a commit of its own, one commit behind `upstream`."""
+    return branched(small.copy(tmp_path / "fork"))
+
+
+@pytest.fixture
+def hybrid(small: Case, tmp_path: Path) -> Path:
+    """The same of a tree that needs the fixes of two recipes."""
     tree = small.copy(tmp_path / "fork")
+    shutil.copytree(REPOSITORY / "fixtures/forks-kv/base", tree, dirs_exist_ok=True)
+    return branched(tree)
+
+
+def branched(tree: Path) -> Path:
     commit_all(tree)
     run_well("git branch -m upstream && git checkout -q -b fork", tree)
     commit_file(tree, "OURS", "ours\n")
@@ -51,18 +65,8 @@ def commit_file(tree: Path, name: str, text: str, *trailers: str) -> None:
     run_well(["git", "commit", "-qm", message], tree)
 
 
-def rebase(fork: Path, upstream: str = "upstream") -> Ran:
-    ran = script("rebase", fork, upstream)
-    if ran.status == 0 and run_well("git status --porcelain", fork) == "":
-        with_trailer(fork)
-    return ran
-
-
-def with_trailer(fork: Path) -> None:
-    """Put the trailer into the fix's commit, where the patch did not bring it."""
-    message = run_well("git log -1 --format=%B", fork)
-    if message.startswith("Warm up the V1") and "Generated-by: " not in message:
-        run_well(["git", "commit", "--amend", "-qm", f"{message.strip()}\n\n{TRAILER}"], fork)
+def rebase(fork: Path, *upstream: str) -> Ran:
+    return script("rebase", fork, *(upstream or ("upstream",)))
 
 
 def log(fork: Path) -> list[str]:
@@ -150,13 +154,12 @@ def test_it_goes_on_after_a_conflict_of_the_forks_own(small: Case, fork: Path) -
     assert rebase(fork).status == 0
     commit_file(fork, "SHARED", "ours\n")
     advance(fork, "SHARED", "theirs\n")
-    assert rebase(fork).status != 0
+    assert rebase(fork).status == 1
     (fork / "SHARED").write_text("both\n")
     run_well("git add SHARED && GIT_EDITOR=true git rebase --continue", fork)
-    ran = rebase(fork)
-    assert ran.status == 0, ran.output
     assert log(fork)[:4] == ["FIX", "shared", "ours", "shared"]
     small.assert_fixed(fork)
+    assert_ended(fork)
 
 
 def test_after_a_merge_that_kept_the_fix_it_does_nothing(fork: Path) -> None:
@@ -169,9 +172,152 @@ def test_after_a_merge_that_kept_the_fix_it_does_nothing(fork: Path) -> None:
 
 
 def test_a_refused_tree_gets_no_commit(fork: Path) -> None:
-    commit_file(fork, "vllm/v1/worker/gpu_worker.py", "def broken(:\n")
+    run_well("git merge -q --no-edit upstream", fork)
+    commit_file(fork, WORKER, "def broken(:\n")
     assert rebase(fork).status == 3
-    assert log(fork)[0] == "vllm/v1/worker/gpu_worker.py"
+    assert log(fork)[0] == WORKER
+    assert_ended(fork)
+
+
+def test_a_fix_that_is_refused_is_not_lost(small: Case, fork: Path) -> None:
+    """The branch is as it was until its owner mends the tree, or gives the rebase up."""
+    assert rebase(fork).status == 0
+    before = run_well("git rev-parse fork", fork)
+    advance(fork, WORKER, "def broken(:\n")
+    for _ in range(2):
+        ran = rebase(fork)
+        assert ran.status == 1
+        assert "git rebase --continue goes on, --abort puts the branch back" in ran.output
+        assert run_well("git rev-parse fork", fork) == before
+        again = rebase(fork)
+        assert (again.status, again.output) == (1, "rebase-fork: end the rebase first\n")
+        run_well("git rebase --abort", fork)
+        assert run_well("git rev-parse HEAD", fork) == before
+        assert_ended(fork)
+    assert rebase(fork).status == 1
+    commit_file(fork, WORKER, (FIXTURE / WORKER).read_text())
+    run_well("git rebase --continue", fork)
+    assert log(fork)[:3] == ["FIX", WORKER, "ours"]
+    small.assert_fixed(fork)
+
+
+def with_fixes(fork: Path, *options: str) -> list[str]:
+    """Commit the fixes that the options ask for, and give the commands in their trailers."""
+    command = ["vllm-codemods", "diff", ".", *options, "--format", "git", "-o", "../fixes"]
+    run_well(command, fork)
+    run_well("git am -q ../fixes", fork)
+    return commands(fork)
+
+
+def commands(fork: Path) -> list[str]:
+    """The commands in the branch's trailers, oldest first."""
+    form = "%(trailers:key=Generated-by,valueonly)"
+    found = run_well(["git", "log", "--reverse", f"--format={form}", "upstream..fork"], fork)
+    return [line.partition("(")[2].rstrip(")") for line in found.splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        (["--recipe", "all"], ["apply --recipe slot-mapping", "apply --recipe kv-block-zeroing"]),
+        (["--recipe", "kv-block-zeroing"], ["apply --recipe kv-block-zeroing"]),
+        (["--skip", "unit-tests"], ["apply --recipe slot-mapping --skip unit-tests"]),
+        (["--only", "kernel"], ["apply --recipe slot-mapping --only kernel"]),
+        (["--package", "vllm"], ["apply --recipe slot-mapping --package vllm"]),
+    ],
+)
+def test_each_fix_is_made_again_by_its_own_command(
+    options: list[str], made: list[str], hybrid: Path
+) -> None:
+    assert with_fixes(hybrid, *options) == made
+    before = contents(hybrid)
+    ran = rebase(hybrid)
+    assert ran.status == 0, ran.output
+    assert commands(hybrid) == made
+    assert contents(hybrid) == {**before, "THEIRS": b"theirs\n"}
+    assert rebase(hybrid).status == 0
+    assert commands(hybrid) == made
+
+
+def test_fixes_that_were_squashed_are_both_made_again(hybrid: Path) -> None:
+    made = with_fixes(hybrid, "--recipe", "all")
+    run_well("git reset -q --soft HEAD~2", hybrid)
+    message = "Both\n\n" + "\n".join(
+        f"Generated-by: vllm-codemods 0.2.0 ({command})" for command in made
+    )
+    run_well(["git", "commit", "-qm", message], hybrid)
+    assert rebase(hybrid).status == 0
+    assert commands(hybrid) == made
+
+
+def test_a_fix_by_hand_counts_once_it_has_the_trailer(fork: Path) -> None:
+    run_well("vllm-codemods apply . --skip unit-tests && git commit -qam fix", fork)
+    command = example("trailer").replace("VERSION", "0.2.0").replace("git commit", "git commit -q")
+    run_well(f"{command.strip()} --amend --no-edit", fork)
+    ran = rebase(fork)
+    assert ran.status == 0, ran.output
+    assert log(fork) == ["FIX", "ours", "theirs", "base"]
+
+
+@pytest.mark.parametrize(
+    "command", ["vllm-codemods diff", "apply --recipe $(touch ../ran)", "apply --output ../ran"]
+)
+def test_a_trailer_that_is_no_command_of_the_tool_stops_it(command: str, fork: Path) -> None:
+    trailer = f"Generated-by: vllm-codemods 0.2.0 ({command})"
+    commit_file(fork, "vllm/v1/worker/more.py", "x = 1\n", trailer)
+    before = log(fork)
+    ran = rebase(fork)
+    assert ran.status == 1
+    assert ran.output.endswith("has a trailer without the command that made it: amend it\n")
+    assert log(fork) == before
+    assert not (fork.parent / "ran").exists()
+    assert_ended(fork)
+
+
+@pytest.mark.parametrize("state", ["staged", "changed"])
+def test_uncommitted_changes_stop_it_before_anything(state: str, fork: Path) -> None:
+    (fork / WORKER).write_text("# Changed.\n")
+    if state == "staged":
+        run_well("git add .", fork)
+    before = run_well("git status --porcelain && git rev-parse HEAD", fork)
+    ran = rebase(fork)
+    assert (ran.status, ran.output) == (1, "rebase-fork: commit or stash your changes first\n")
+    assert run_well("git status --porcelain && git rev-parse HEAD", fork) == before
+
+
+def test_what_git_am_does_not_take_leaves_no_half_done_am(fork: Path) -> None:
+    run_well("git merge -q --no-edit upstream", fork)
+    hook = fork / ".git/hooks/applypatch-msg"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    assert rebase(fork).status == 1
+    assert_ended(fork)
+    hook.unlink()
+    assert rebase(fork).status == 0
+    assert log(fork)[0] == "FIX"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "name one UPSTREAM: a branch, tag or commit"),
+        (["upstream", "fork"], "name one UPSTREAM: a branch, tag or commit"),
+        ([""], " is no branch, tag or commit here"),
+        (["none"], "none is no branch, tag or commit here"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(arguments: list[str], line: str, fork: Path) -> None:
+    before = log(fork)
+    ran = script("rebase", fork, *arguments)
+    assert (ran.status, ran.output) == (1, f"rebase-fork: {line}\n")
+    assert log(fork) == before
+
+
+def assert_ended(fork: Path) -> None:
+    """Nothing is half done: no rebase, no am, no change."""
+    assert not [
+        name for name in ("rebase-merge", "rebase-apply") if (fork / ".git" / name).exists()
+    ]
     assert run_well("git status --porcelain", fork) == ""
 
 
