@@ -47,6 +47,7 @@ def folder(tmp_path: Path) -> Path:
     git(fork, "init", "-q", "-b", "main")
     git(fork, "add", ".")
     git(fork, "commit", "-q", "-m", "A fork")
+    git(fork, "branch", "release/1.0")
     (fork / "my_module.py").write_text(KERNEL)
     return tmp_path
 

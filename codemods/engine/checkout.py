@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codemods.engine.files import Disk, Files, UnreadableFile
 from codemods.engine.plan import Tree
-from codemods.engine.repository import head_commit
+from codemods.engine.repository import head_commit, is_bare
 
 __all__ = ["AmbiguousPackage", "Checkout", "NoPackage", "UnreadableFile", "UsageError"]
 
@@ -75,7 +75,11 @@ class Checkout:
         """
         if not root.is_dir():
             raise UsageError(f"{root}: {'not a folder' if root.exists() else 'no such folder'}")
-        return cls.find_in(Disk(root), root, package)
+        try:
+            return cls.find_in(Disk(root), root, package)
+        except NoPackage as error:
+            hint = "; it is a bare repository, whose commits --ref reads" if is_bare(root) else ""
+            raise NoPackage(f"{error}{hint}") from None
 
     @classmethod
     def find_in(cls, files: Files, root: Path, package: str | None = None) -> Checkout:

@@ -119,6 +119,15 @@ def head_commit(root: Path) -> str | None:
     return found.head() if found else None
 
 
+def is_bare(root: Path) -> bool:
+    """Whether a folder is a repository without a work tree."""
+    try:
+        found = Repository.at(root)
+    except BrokenRepository:
+        return False
+    return found is not None and found.top is None
+
+
 def may_leave_out(path: Path) -> bool:
     """Whether the repository around a file has an index that can mark files as left out."""
     try:

@@ -142,6 +142,19 @@ def test_a_bare_repository_is_read(root: Path, tmp_path: Path) -> None:
     assert sorted((tmp_path / "bare.git").rglob("*")) == before
 
 
+def test_a_bare_repository_without_a_ref_is_told_of_the_option(root: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(root), "bare.git")
+    hint = "it is a bare repository, whose commits --ref reads"
+    ran = run("check", tmp_path / "bare.git")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "holds no vLLM package" in ran.stderr
+    assert ran.stderr.endswith(f"; {hint}\n")
+    (tmp_path / "empty").mkdir()
+    git(tmp_path, "init", "-q", "work-tree")
+    for other in ("empty", "work-tree"):
+        assert hint not in run("check", tmp_path / other).stderr
+
+
 def test_the_work_tree_and_its_state_do_not_count(root: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "-b", "fork/fixable", str(root), "clone")
     worker = tmp_path / "clone" / "vllm" / WORKER

@@ -1,4 +1,4 @@
-"""The page's `rebase-fork`, on a small fork and through four releases."""
+"""The page's `rebase-fork`, on a small fork and through four releases, and its many branches."""
 
 from __future__ import annotations
 
@@ -311,6 +311,23 @@ def test_a_wrong_argument_is_one_line(arguments: list[str], line: str, fork: Pat
     ran = script("rebase", fork, *arguments)
     assert (ran.status, ran.output) == (1, f"rebase-fork: {line}\n")
     assert log(fork) == before
+
+
+def test_every_branch_of_a_mirror_has_a_row_and_the_worst_decides(fork: Path) -> None:
+    run_well("git branch -m upstream main && git branch release/1.0", fork)
+    run_well("vllm-codemods apply . && git commit -qam fix", fork)
+    run_well("git branch release/2.0 && git clone -q --mirror . ../fork.git", fork)
+    ran = run(example("branches"), fork)
+    assert ran.status == 1, ran.output
+    rows = [line.split(" | ") for line in ran.output.splitlines() if line.startswith("| ")]
+    assert [(row[0].strip("| "), row[2]) for row in rows[1:]] == [
+        ("main", "fixable"),
+        ("release/1.0", "fixable"),
+        ("release/2.0", "already-fixed"),
+    ]
+    commit_file(fork, WORKER, "def broken(:\n")
+    run_well("git push -q ../fork.git fork:release/3.0", fork)
+    assert run(example("branches"), fork).status == 3
 
 
 def assert_ended(fork: Path) -> None:
