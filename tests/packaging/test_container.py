@@ -1,4 +1,4 @@
-"""The Dockerfile's last line, run in a shell on an installed vLLM."""
+"""The Dockerfile's line with `apply`, run in a shell on an installed vLLM."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_the_line_fixes_and_leaves_record_right_and_then_stops(
     small: Case, site: Path, tmp_path: Path
 ) -> None:
     before = contents(site)
-    ran = run(last_line(), tmp_path, **python3(tmp_path, site))
+    ran = run(apply_line(), tmp_path, **python3(tmp_path, site))
     assert ran.status == 0, ran.output
     after = contents(site)
     changed = {name for name, data in after.items() if before[name] != data}
     assert changed == {*small.changes, "vllm-0.21.0.dist-info/RECORD"}
     small.assert_fixed(site)
     assert wrong_rows(site) == []
-    assert run(last_line(), tmp_path, **python3(tmp_path, site)).status == 1
+    assert run(apply_line(), tmp_path, **python3(tmp_path, site)).status == 1
     assert contents(site) == after
 
 
@@ -46,14 +46,14 @@ def test_without_update_record_the_changed_files_do_not_match_as_the_page_says(
     small: Case, site: Path, tmp_path: Path
 ) -> None:
     assert wrong_rows(site) == []
-    line = last_line().replace(" --update-record", "")
+    line = apply_line().replace(" --update-record", "")
     assert run(line, tmp_path, **python3(tmp_path, site)).status == 0
     assert wrong_rows(site) == sorted(small.changes)
 
 
 def test_the_line_imports_no_vllm_to_find_it(site: Path, tmp_path: Path) -> None:
     (site / "vllm/__init__.py").write_text("raise SystemExit('imported')\n")
-    assert run(last_line(), tmp_path, **python3(tmp_path, site)).status == 0
+    assert run(apply_line(), tmp_path, **python3(tmp_path, site)).status == 0
 
 
 def test_an_image_that_needs_no_fix_is_left_as_it_is(
@@ -62,15 +62,17 @@ def test_an_image_that_needs_no_fix_is_left_as_it_is(
     for name, after in small.changes.items():
         (site / name).write_bytes(after)
     before = contents(site)
-    ran = run(last_line(), tmp_path, **python3(tmp_path, site))
+    ran = run(apply_line(), tmp_path, **python3(tmp_path, site))
     assert ran.status == 1
     assert "drop this step" in ran.output
     assert contents(site) == before
 
 
-def last_line() -> str:
-    """The shell command of the example's last RUN instruction."""
-    return re.split(r"^RUN ", example("dockerfile"), flags=re.MULTILINE)[-1].strip()
+def apply_line() -> str:
+    """The shell command of the example's RUN instruction that applies the fix."""
+    runs = re.split(r"^RUN ", example("dockerfile"), flags=re.MULTILINE)
+    (line,) = [one.strip() for one in runs if "vllm-codemods apply" in one]
+    return line
 
 
 def python3(folder: Path, site: Path) -> dict[str, str]:

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from consumers import FORMS, PATCH, Case, Ran, example, need, run, run_well, script, tarball
+from consumers import (
+    FORMS,
+    PATCH,
+    REPOSITORY,
+    Case,
+    Ran,
+    example,
+    need,
+    run,
+    run_well,
+    script,
+    tarball,
+)
 
 CONTROL = """\
 Source: vllm
@@ -137,6 +150,36 @@ def test_a_tree_that_needs_no_fix_loses_the_patch_and_its_build_stops(
         assert not list(source.glob("debian/patches/*.patch"))
     assert debuild(source).status != 0
     assert not list(tmp_path.glob("*.deb"))
+
+
+def test_a_refused_tree_keeps_the_patch_that_is_there(small: Case, tmp_path: Path) -> None:
+    tree = small.copy(tmp_path / "broken")
+    (tree / "vllm/v1/worker/gpu_worker.py").write_text("def broken(:\n")
+    source = with_rules(tree, "9.0", tmp_path)
+    name = "warm-up-slot-mapping-9.0.patch"
+    (source / "debian/patches").mkdir()
+    (source / "debian/patches" / name).write_bytes(small.patches["dep3"])
+    (source / "debian/patches/series").write_text(name + "\n")
+    for _ in range(2):
+        assert script("debian", source).status == 3
+        assert series(source) == [name]
+        assert (source / "debian/patches" / name).read_bytes() == small.patches["dep3"]
+
+
+def test_two_recipes_are_a_file_each_for_dpkg_source(small: Case, tmp_path: Path) -> None:
+    tree = small.copy(tmp_path / "hybrid")
+    shutil.copytree(REPOSITORY / "fixtures/forks-kv/base", tree, dirs_exist_ok=True)
+    source = debianised(tree, "1.0", tmp_path)
+    patches = source / "debian/patches"
+    patches.mkdir()
+    made = "vllm-codemods diff . --recipe all --format dep3 -o"
+    assert run(f"{made} debian/patches/", source).status == 0
+    names = sorted(path.name for path in patches.iterdir())
+    assert names == ["0001-slot-mapping.patch", "0002-kv-block-zeroing.patch"]
+    (patches / "series").write_text("\n".join(names) + "\n")
+    run_well(["dpkg-source", "-b", source.name], tmp_path)
+    run_well("quilt pop -aq && quilt push -a --fuzz=0", source, QUILT_PATCHES="debian/patches")
+    assert run("vllm-codemods check . --recipe all", source).status == 0
 
 
 @pytest.mark.network

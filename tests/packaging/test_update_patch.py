@@ -7,7 +7,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from consumers import Case, contents, example, need, pages, run, run_well, update_patch
+from consumers import (
+    REPOSITORY,
+    Case,
+    contents,
+    environment,
+    example,
+    need,
+    pages,
+    run,
+    run_well,
+    script,
+    update_patch,
+)
 
 
 def test_require_rewrites_once_and_then_fails_in_one_line(small: Case, tmp_path: Path) -> None:
@@ -25,6 +37,47 @@ def test_without_require_a_fixed_tree_is_no_failure(small: Case, tmp_path: Path)
     tree = small.copy_fixed(tmp_path / "tree")
     assert run("vllm-codemods apply .", tree).status == 0
     small.assert_fixed(tree)
+
+
+def test_each_recipe_has_a_step_that_stops_on_its_own(small: Case, tmp_path: Path) -> None:
+    tree = small.copy(tmp_path / "tree")
+    shutil.copytree(REPOSITORY / "fixtures/forks-kv/base", tree, dirs_exist_ok=True)
+    run_well("git init -q && git add -f . && git commit -qm base", tree)
+    assert run(example("require-each"), tree).status == 0
+    assert run("vllm-codemods check . --recipe all", tree).status == 0
+    run_well("git checkout -q vllm/v1/worker/block_table.py", tree)
+    assert run("vllm-codemods apply . --recipe all --require fixable --dry-run", tree).status == 0
+    first, second = example("require-each").splitlines()
+    assert run(first.replace("fixable", "fixable --dry-run"), tree).status == 0
+    assert run(second, tree).status == 1
+
+
+def test_a_tool_that_fails_leaves_the_patch_that_is_there(small: Case, tmp_path: Path) -> None:
+    patch = tmp_path / "warm-up-slot-mapping-1.0.patch"
+    patch.write_bytes(b"good\n")
+    broken = small.copy(tmp_path / "broken")
+    (broken / "vllm/v1/worker/gpu_worker.py").write_text("def broken(:\n")
+    assert update_patch(tmp_path, broken, "1.0").status == 3
+    assert script("update-patch", tmp_path, "2.0").status == 2
+    program = tmp_path / "bin/vllm-codemods"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{environment(tmp_path)['PATH']}"
+    (tmp_path / "update").write_text(example("update-patch"))
+    assert run(["sh", "update", "1.0"], tmp_path, PATH=path).status == 1
+    assert patch.read_bytes() == b"good\n"
+
+
+@pytest.mark.network
+def test_a_build_without_network_has_the_tool_from_its_wheels(index: None, tmp_path: Path) -> None:
+    shutil.copytree(
+        REPOSITORY, tmp_path / "vllm-codemods", ignore=shutil.ignore_patterns(".*", "tests", "docs")
+    )
+    (tmp_path / "build").mkdir()
+    ran = run(example("offline"), tmp_path / "build")
+    assert ran.status == 0, ran.output
+    assert run("tool/bin/vllm-codemods --version", tmp_path / "build").status == 0
 
 
 def test_update_patch_makes_the_same_patch_each_time(small: Case, tmp_path: Path) -> None:
