@@ -180,6 +180,12 @@ def test_two_recipes_are_a_file_each_for_dpkg_source(small: Case, tmp_path: Path
     run_well(["dpkg-source", "-b", source.name], tmp_path)
     run_well("quilt pop -aq && quilt push -a --fuzz=0", source, QUILT_PATCHES="debian/patches")
     assert run("vllm-codemods check . --recipe all", source).status == 0
+    run_well("quilt pop -aq && rm debian/patches/*", source, QUILT_PATCHES="debian/patches")
+    assert run(f"{made} debian/patches/both.patch", source).status == 0
+    (patches / "series").write_text("both.patch\n")
+    ran = run(["dpkg-source", "-b", source.name], tmp_path)
+    assert ran.status != 0
+    assert "patches files multiple times" in ran.output
 
 
 @pytest.mark.network
