@@ -18,20 +18,15 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from codemods import release
-from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import FileChange, Plan, RecipePlan
-from codemods.engine.planning import make_plan
 from codemods.prove.subject import Subject
 from tests.forks import trees
+from tests.recipes.planting import release_tree, replaced, spoiled, substituted
 
 RELEASES = ("0.21.0", "0.24.0", "0.26.0")
 BASE = "base"
@@ -77,42 +72,16 @@ def entries() -> tuple[Entry, ...]:
 def root(name: str, folder: Path) -> Path:
     """Where a tree of that name is: a release, or a fork written into the folder."""
     if name in RELEASES:
-        try:
-            return release.fetch(name)
-        except release.UnreachableError as error:
-            pytest.skip(f"no package index: {error}")
+        return release_tree(name)
     fork = "00-monitor-in-triton-utils" if name == BASE else name
     return trees.fork(fork).tree.write_to(folder / fork)
 
 
 def planted(entry: Entry, checkout: Checkout) -> Subject:
     """The tree as the recipe rewrites it and the entry spoils it, or writes it otherwise."""
-    plan = _rewrite(checkout.root)
-    made = {change.path: change for change in plan.changes}
-    for kind, edit in _edits(entry.data):
-        path = checkout.name(FILES[kind])
-        change = made.get(path) or _unchanged(checkout, path, kind)
-        after = edit(change.after.decode().replace("\r\n", "\n"))
-        made[path] = replace(change, after=after.encode())
-    return _subject(plan, tuple(made.values()), checkout)
-
-
-@cache
-def _rewrite(root: Path) -> Plan:
-    return make_plan(Checkout.find(root), [registry.get("slot-mapping")])
-
-
-def _unchanged(checkout: Checkout, path: str, kind: str) -> FileChange:
-    source = checkout.read_named(path)
-    return FileChange(path, source, source, (kind if kind != "runner" else "kernel",))
-
-
-def _subject(plan: Plan, changes: tuple[FileChange, ...], checkout: Checkout) -> Subject:
-    (recipe,) = plan.recipes
-    changed = RecipePlan(
-        recipe.recipe, recipe.about, recipe.verdict, recipe.why, recipe.outcomes, changes
-    )
-    return Subject(Plan(plan.tree, (changed,)), checkout, changed)
+    spoils = [(FILES[kind], "kernel" if kind == "runner" else kind, edit)
+              for kind, edit in _edits(entry.data)]  # fmt: skip
+    return spoiled("slot-mapping", checkout, spoils)
 
 
 def _edits(data: dict[str, Any]) -> list[tuple[str, Callable[[str], str]]]:
@@ -121,21 +90,9 @@ def _edits(data: dict[str, Any]) -> list[tuple[str, Callable[[str], str]]]:
         for key, (kind, make) in _PLACES.items()
         if key in data
     ] + [
-        (change["file"], lambda text, change=change: _replaced(text, change))
+        (change["file"], lambda text, change=change: replaced(text, change))
         for change in data.get("change", ())
     ]
-
-
-def _replaced(text: str, change: dict[str, str]) -> str:
-    if "old" in change:
-        assert text.count(change["old"]) == 1, f"{change['old']!r}: {text.count(change['old'])}"
-        return text.replace(change["old"], change["new"])
-    return _substituted(text, re.compile(change["find"], re.M), change["new"])
-
-
-def _substituted(text: str, pattern: re.Pattern[str], new: str) -> str:
-    assert pattern.search(text), f"no {pattern.pattern!r}"
-    return pattern.sub(lambda found: found.expand(new) if "\\" in new else new, text, count=1)
 
 
 def _early(text: str, new: str) -> str:
@@ -157,7 +114,7 @@ def _head(text: str, new: str) -> str:
 
 
 def _imports(text: str, new: str) -> str:
-    return _substituted(text, re.compile(r"^import torch\n", re.M), f"import torch\n{new}")
+    return substituted(text, re.compile(r"^import torch\n", re.M), f"import torch\n{new}")
 
 
 def _call(text: str, new: str) -> str:
@@ -167,7 +124,7 @@ def _call(text: str, new: str) -> str:
 
 
 def _import(text: str, new: str) -> str:
-    return new + _substituted(text, re.compile(rf", {NAME}\n"), "\n")
+    return new + substituted(text, re.compile(rf", {NAME}\n"), "\n")
 
 
 def _at(text: str, new: dict[str, str]) -> str:
@@ -196,5 +153,5 @@ _PLACES: dict[str, tuple[str, Callable[[str, Any], str]]] = {
     "import": ("worker", _import),
     "at": ("worker", _at),
     "helper": ("worker", _helper),
-    "kernel": ("kernel", lambda text, new: _substituted(text, KERNEL, new)),
+    "kernel": ("kernel", lambda text, new: substituted(text, KERNEL, new)),
 }
