@@ -160,7 +160,7 @@ class Run:
 
 
 def _loses_white_space(edited: Edited, file: SourceFile, after: bytes) -> bool:
-    if edited.outcome.reason is Reason.REMOVED:  # lines of white space are to go
+    if edited.outcome.reason in (Reason.REMOVED, Reason.REPLACED):  # whose lines are to go
         return file.module.bytes != file.data
     return source.loses_white_space(file.data, after)
 
