@@ -9,7 +9,7 @@ import re
 
 from codemods.engine.plan import Outcome, Plan, RecipePlan, Verdict
 from codemods.output.patch import unified
-from codemods.output.table import printable, where
+from codemods.output.table import printable, where, why
 
 _LARGEST_DIFF = 500_000  # bytes
 
@@ -27,15 +27,15 @@ def _recipe(plan: Plan, one: RecipePlan) -> str:
     about = f" ({', '.join(facts)})" if facts else ""
     parts = [
         f"## {cell(one.about.title)}: {one.verdict.value}\n",
-        f"{cell(one.why)}{about}\n",
+        f"{cell(why(one))}{about}\n",
         "| edit | where | status | reason | detail |\n|---|---|---|---|---|",
         *(_row(outcome, one.why) for outcome in one.outcomes),
     ]
     return "\n".join(parts) + "\n"
 
 
-def _row(outcome: Outcome, why: str) -> str:
-    detail = "" if outcome.detail == why else outcome.detail
+def _row(outcome: Outcome, said: str) -> str:
+    detail = "" if outcome.detail == said else outcome.detail
     cells = (
         outcome.edit,
         where(outcome),

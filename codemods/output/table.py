@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from codemods.engine.plan import About, Outcome, Plan, RecipePlan, Status
+from codemods.engine.plan import About, Outcome, Plan, RecipePlan, Status, Verdict
 
 NAME = "vllm-codemods"
 NARROWEST = 40  # columns; a terminal that says it has fewer is taken for one of these
@@ -56,6 +56,11 @@ def tree_name(plan: Plan) -> str:
     return printable(" ".join(["vLLM", *filter(None, known), f"in {name}"]))
 
 
+def why(plan: RecipePlan) -> str:
+    """The recipe's reason; after the rewrite it is of the tree as it was."""
+    return f"Before: {plan.why}" if plan.why and plan.verdict is Verdict.FIXED else plan.why
+
+
 def where(outcome: Outcome) -> str:
     """`FILE:LINE`, or as much of it as is known."""
     if outcome.file is None:
@@ -88,8 +93,8 @@ def _alike_recipes(plans: Iterable[RecipePlan]) -> list[list[RecipePlan]]:
 def _recipe(alike: list[RecipePlan], width: int | None, colour: bool) -> Iterator[str]:
     plan = alike[0]
     yield f"{', '.join(one.recipe for one in alike)}: {plan.verdict.value}"
-    if plan.why:
-        yield from _wrapped(printable(plan.why), width, "  ")
+    if said := why(plan):
+        yield from _wrapped(printable(said), width, "  ")
     edits = _edits_alike(plan.outcomes)
     rows = [_row(outcomes, plan.why) for outcomes in edits]
     widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
@@ -109,14 +114,14 @@ def _edits_alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     return list(found.values())
 
 
-def _row(outcomes: list[Outcome], why: str) -> tuple[str, ...]:
+def _row(outcomes: list[Outcome], said: str) -> tuple[str, ...]:
     outcome = outcomes[0]
     return (
         ", ".join(one.edit for one in outcomes),
         outcome.status.value,
         outcome.reason.value,
         printable(where(outcome)) or "-",
-        "" if outcome.detail == why else printable(outcome.detail),
+        "" if outcome.detail == said else printable(outcome.detail),
     )
 
 

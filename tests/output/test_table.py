@@ -20,6 +20,7 @@ from codemods.engine.plan import (
     Tree,
     Verdict,
 )
+from codemods.output.markdown import markdown
 from codemods.output.table import refusal_lines, table, version
 from tests.plans import ABOUT, TREE, WHY, plan_of
 
@@ -76,6 +77,14 @@ def test_edits_that_end_alike_share_a_line() -> None:
 
 def test_what_is_said_of_the_recipe_is_not_said_of_its_edits() -> None:
     assert table(plan(replace(TESTS, detail=WHY))).count(WHY) == 1
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_after_the_rewrite_the_reason_is_of_the_tree_before(verdict: Verdict) -> None:
+    done = verdict is Verdict.FIXED
+    line = table(plan(TABLE, verdict=verdict)).splitlines()[2]
+    assert line == (f"  Before: {WHY}" if done else f"  {WHY}")
+    assert (f"Before: {WHY}" in markdown(plan(TABLE, verdict=verdict))) == done
 
 
 @pytest.mark.parametrize(
