@@ -159,6 +159,7 @@ class RecipePlan:
     """What one recipe would do to a tree, and in `why` one sentence on whether it needs it.
 
     `changes` is sorted by path and starts from the tree as the recipes before this one leave it.
+    `left_out` names the edits that were not asked for: the verdict says nothing of them.
     """
 
     recipe: str
@@ -167,6 +168,7 @@ class RecipePlan:
     why: str
     outcomes: tuple[Outcome, ...]
     changes: tuple[FileChange, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def refusals(self) -> tuple[Outcome, ...]:

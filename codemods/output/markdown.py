@@ -9,7 +9,7 @@ import re
 
 from codemods.engine.plan import Outcome, Plan, RecipePlan, Verdict
 from codemods.output.patch import unified
-from codemods.output.table import printable, where, why
+from codemods.output.table import printable, recipe_verdict, where, why
 
 _LARGEST_DIFF = 500_000  # bytes
 
@@ -26,7 +26,7 @@ def _recipe(plan: Plan, one: RecipePlan) -> str:
     facts += [f"commit `{tree.commit[:12]}`"] if tree.commit else []
     about = f" ({', '.join(facts)})" if facts else ""
     parts = [
-        f"## {cell(one.about.title)}: {one.verdict.value}\n",
+        f"## {cell(one.about.title)}: {recipe_verdict(one)}\n",
         f"{cell(why(one))}{about}\n",
         "| edit | where | status | reason | detail |\n|---|---|---|---|---|",
         *(_row(outcome, one.why) for outcome in one.outcomes),

@@ -41,11 +41,38 @@ def table(plan: Plan, *, width: int | None = None, colour: bool = False, done: b
     does not fit, an edit gets several. `done` says that the changes were made.
     """
     width = None if width is None else max(width, NARROWEST)
-    lines = [f"{tree_name(plan)}: {plan.verdict.value}"]
+    lines = [headline(plan)]
     for alike in _alike_recipes(plan.recipes):
         lines += _recipe(alike, width, colour)
     lines += _count(plan, done)
     return "\n".join(lines) + "\n"
+
+
+def headline(plan: Plan) -> str:
+    """The tree and its verdict."""
+    return f"{tree_name(plan)}: {tree_verdict(plan)}"
+
+
+def tree_verdict(plan: Plan) -> str:
+    """The verdict, with the edits that it is of where a part of them was asked for."""
+    return plan.verdict.value + _of_edits(plan.recipes)
+
+
+def recipe_verdict(plan: RecipePlan) -> str:
+    """The same of one recipe."""
+    return plan.verdict.value + _of_edits([plan])
+
+
+def _of_edits(plans: Iterable[RecipePlan]) -> str:
+    """` (only worker)` or ` (without unit-tests)`, whichever names fewer; empty for all edits."""
+    found = tuple(plans)
+    left_out = dict.fromkeys(edit for one in found for edit in one.left_out)
+    asked = dict.fromkeys(outcome.edit for one in found for outcome in one.outcomes)
+    if not left_out:
+        return ""
+    if asked and len(asked) <= len(left_out):
+        return f" (only {', '.join(asked)})"
+    return f" (without {', '.join(left_out)})"
 
 
 def tree_name(plan: Plan) -> str:
@@ -92,7 +119,7 @@ def _alike_recipes(plans: Iterable[RecipePlan]) -> list[list[RecipePlan]]:
 
 def _recipe(alike: list[RecipePlan], width: int | None, colour: bool) -> Iterator[str]:
     plan = alike[0]
-    yield f"{', '.join(one.recipe for one in alike)}: {plan.verdict.value}"
+    yield f"{', '.join(one.recipe for one in alike)}: {recipe_verdict(plan)}"
     if said := why(plan):
         yield from _wrapped(printable(said), width, "  ")
     edits = _edits_alike(plan.outcomes)
@@ -156,4 +183,5 @@ def _count(plan: Plan, done: bool) -> Iterator[str]:
     count = len(plan.changes)
     if count:
         files = f"{count} file{'s' if count > 1 else ''}"
-        yield f"{files} rewritten" if done else f"{files} would change"
+        made = f"{files} rewritten" if done else f"{files} would change"
+        yield made + _of_edits(plan.recipes)

@@ -79,6 +79,33 @@ def test_what_is_said_of_the_recipe_is_not_said_of_its_edits() -> None:
     assert table(plan(replace(TESTS, detail=WHY))).count(WHY) == 1
 
 
+@pytest.mark.parametrize(
+    ("left_out", "of"),
+    [
+        ((), ""),
+        (("caller", "tests"), " (only table)"),
+        (("caller",), " (only table)"),
+    ],
+)
+def test_a_verdict_of_a_part_of_the_edits_says_of_which(left_out: tuple[str, ...], of: str) -> None:
+    part = plan_of([TABLE], [CHANGE], left_out=left_out)
+    lines = table(part).splitlines()
+    assert lines[:2] == [f"vLLM in vllm: fixable{of}", f"made-up: fixable{of}"]
+    assert lines[-1] == f"1 file would change{of}"
+    assert markdown(part).startswith(f"## Made-up fix: fixable{of}\n")
+
+
+def test_where_most_edits_were_asked_for_those_left_out_are_named() -> None:
+    part = plan_of([TABLE, WARM], left_out=["tests"])
+    assert table(part).startswith("vLLM in vllm: fixable (without tests)\n")
+
+
+def test_a_verdict_of_several_recipes_names_each_edit_once() -> None:
+    (one,) = plan_of([TABLE], left_out=["tests"]).recipes
+    text = table(Plan(TREE, (one, replace(one, recipe="other", why="Other."))))
+    assert text.splitlines()[0] == "vLLM in vllm: fixable (only table)"
+
+
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_after_the_rewrite_the_reason_is_of_the_tree_before(verdict: Verdict) -> None:
     done = verdict is Verdict.FIXED
