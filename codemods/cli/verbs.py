@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from codemods.cli import exits, streams
 from codemods.cli.exits import (
@@ -88,9 +88,7 @@ def _diff(plan: Plan, options: argparse.Namespace) -> int:
     if options.json:
         _show(plan, options)
     else:
-        sys.stderr.write(
-            table(plan, width=streams.width(sys.stderr), colour=streams.colour(sys.stderr))
-        )
+        sys.stderr.write(_table(plan, sys.stderr))
     exits.raise_if_refused(plan)
     exits.raise_if_unmet(plan, options)
     exits.raise_if_unsound(plan)
@@ -226,8 +224,18 @@ def _show(plan: Plan, options: argparse.Namespace, *, done: bool = False, **more
 
         streams.write(as_json(plan, **more))
     else:
-        out = sys.stdout
-        streams.write(table(plan, width=streams.width(out), colour=streams.colour(out), done=done))
+        streams.write(_table(plan, sys.stdout, done=done))
+
+
+def _table(plan: Plan, out: TextIO, *, done: bool = False) -> str:
+    """The table for `out`, without what its reader gets on stderr."""
+    return table(
+        plan,
+        width=streams.width(out),
+        colour=streams.colour(out),
+        done=done,
+        refusals=not streams.read_with_stderr(out),
+    )
 
 
 def _patches(plan: Plan, options: argparse.Namespace) -> tuple[tuple[str, bytes], ...]:

@@ -29,7 +29,7 @@ def _recipe(plan: Plan, one: RecipePlan) -> str:
         f"## {cell(one.about.title)}: {recipe_verdict(one)}\n",
         f"{cell(why(one))}{about}\n",
         "| edit | where | status | reason | detail |\n|---|---|---|---|---|",
-        *(_row(outcome, one.why) for outcome in one.outcomes),
+        *(_row(outcome, why(one)) for outcome in one.outcomes),
     ]
     return "\n".join(parts) + "\n"
 

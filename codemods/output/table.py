@@ -34,16 +34,24 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
-def table(plan: Plan, *, width: int | None = None, colour: bool = False, done: bool = False) -> str:
+def table(
+    plan: Plan,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    done: bool = False,
+    refusals: bool = True,
+) -> str:
     """The tree's verdict, then each recipe's with its reason and a line for each edit.
 
     `width` is the terminal's in columns, None for as wide as it takes; where a line for each edit
-    does not fit, an edit gets several. `done` says that the changes were made.
+    does not fit, an edit gets several. `done` says that the changes were made. Without `refusals`
+    the sentences of `refusal_lines` are left out, for a reader who gets those lines too.
     """
     width = None if width is None else max(width, NARROWEST)
     lines = [headline(plan)]
     for alike in _alike_recipes(plan.recipes):
-        lines += _recipe(alike, width, colour)
+        lines += _recipe(alike, width, colour, refusals)
     lines += _count(plan, done)
     return "\n".join(lines) + "\n"
 
@@ -84,7 +92,12 @@ def tree_name(plan: Plan) -> str:
 
 
 def why(plan: RecipePlan) -> str:
-    """The recipe's reason; after the rewrite it is of the tree as it was."""
+    """The recipe's reason; after the rewrite it is of the tree as it was.
+
+    Empty for a refused one: its refused edits have it.
+    """
+    if plan.verdict is Verdict.REFUSED:
+        return ""
     return f"Before: {plan.why}" if plan.why and plan.verdict is Verdict.FIXED else plan.why
 
 
@@ -117,13 +130,16 @@ def _alike_recipes(plans: Iterable[RecipePlan]) -> list[list[RecipePlan]]:
     return list(found.values())
 
 
-def _recipe(alike: list[RecipePlan], width: int | None, colour: bool) -> Iterator[str]:
+def _recipe(
+    alike: list[RecipePlan], width: int | None, colour: bool, refusals: bool
+) -> Iterator[str]:
     plan = alike[0]
     yield f"{', '.join(one.recipe for one in alike)}: {recipe_verdict(plan)}"
-    if said := why(plan):
+    said = why(plan)
+    if said:
         yield from _wrapped(printable(said), width, "  ")
     edits = _edits_alike(plan.outcomes)
-    rows = [_row(outcomes, plan.why) for outcomes in edits]
+    rows = [_row(outcomes, said, refusals) for outcomes in edits]
     widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
     fits = width is None or 2 * len(_HEADER) + sum(widths) <= width
     if fits:
@@ -141,14 +157,15 @@ def _edits_alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     return list(found.values())
 
 
-def _row(outcomes: list[Outcome], said: str) -> tuple[str, ...]:
+def _row(outcomes: list[Outcome], said: str, refusals: bool) -> tuple[str, ...]:
     outcome = outcomes[0]
+    elsewhere = outcome.detail == said or (outcome.status is Status.REFUSED and not refusals)
     return (
         ", ".join(one.edit for one in outcomes),
         outcome.status.value,
         outcome.reason.value,
         printable(where(outcome)) or "-",
-        "" if outcome.detail == said else printable(outcome.detail),
+        "" if elsewhere else printable(outcome.detail),
     )
 
 

@@ -106,7 +106,7 @@ def test_a_verdict_of_several_recipes_names_each_edit_once() -> None:
     assert text.splitlines()[0] == "vLLM in vllm: fixable (only table)"
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
+@pytest.mark.parametrize("verdict", [one for one in Verdict if one is not Verdict.REFUSED])
 def test_after_the_rewrite_the_reason_is_of_the_tree_before(verdict: Verdict) -> None:
     done = verdict is Verdict.FIXED
     line = table(plan(TABLE, verdict=verdict)).splitlines()[2]
@@ -175,6 +175,22 @@ def test_a_table_holds_nothing_that_a_terminal_acts_on(odd: str) -> None:
     text = table(plan(outcome, tree=Tree(Path("t"), odd)))
     assert len(text.splitlines()) == 5
     assert odd not in text.replace("\n", "", 5)
+
+
+REFUSED = plan_of([TABLE, WORK], verdict=Verdict.REFUSED, why=WORK.detail)
+
+
+@pytest.mark.parametrize("text", [table(REFUSED), table(REFUSED, width=50), markdown(REFUSED)])
+def test_a_refusal_stands_once_in_its_edits_row(text: str) -> None:
+    (line,) = [one for one in text.splitlines() if WORK.detail in one]
+    assert "caller" in line or line == f"    {WORK.detail}"
+
+
+def test_a_refusal_that_is_said_elsewhere_keeps_its_row_alone() -> None:
+    text = table(REFUSED, refusals=False)
+    assert text.splitlines()[-1].split() == ["caller", "refused", "no-anchor", "vllm/worker.py"]
+    assert WORK.detail not in text
+    assert TABLE.detail in text
 
 
 def test_each_refusal_is_a_line() -> None:
