@@ -28,7 +28,7 @@ from codemods.cli.planned import Planned, planned
 from codemods.engine.checkout import UsageError
 from codemods.engine.files import Disk, UnreadableFile
 from codemods.engine.plan import FileChange, Plan, Verdict
-from codemods.output.table import table
+from codemods.output.table import headline, table
 
 if TYPE_CHECKING:
     from codemods.prove.proof import Proof
@@ -161,6 +161,12 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def _verify(found: Planned, options: argparse.Namespace) -> int:
+    from codemods.output.proofs import (
+        how_to_install,
+        proof_count,
+        proof_document,
+        proof_lines,
+    )
     from codemods.prove.proof import Options, ProofStatus
     from codemods.prove.rows import rows
 
@@ -170,6 +176,8 @@ def _verify(found: Planned, options: argparse.Namespace) -> int:
         _show(plan, options, proofs=[])
         streams.log("there is no rewrite to prove")
         return NOTHING
+    if not options.json:
+        streams.write(f"{headline(plan)}\n", now=True)
     wanted = Options(
         targets=tuple(options.target or Options().targets),
         mypy=options.mypy,
@@ -188,16 +196,18 @@ def _verify(found: Planned, options: argparse.Namespace) -> int:
         streams.progress(None)
         done.append((recipe, proof))
         if not options.json:
-            from codemods.output.proofs import proof_lines
-
             width = streams.width(sys.stdout)
             streams.write(proof_lines(proof, width=width, verbose=options.verbose), now=True)
+    proofs = [proof for _, proof in done]
     if options.json:
-        from codemods.output.proofs import proof_document
-
         _show(plan, options, proofs=[proof_document(name, proof) for name, proof in done])
+    hint = how_to_install(proofs)
+    if hint is not None:
+        streams.log(hint)
+    if not options.json:
+        streams.write(proof_count(proofs, strict=options.strict))
     failing = {ProofStatus.FAIL, *([ProofStatus.SKIPPED] if options.strict else [])}
-    return FAILED if any(proof.status in failing for _, proof in done) else NOTHING
+    return FAILED if any(proof.status in failing for proof in proofs) else NOTHING
 
 
 VERBS: Mapping[str, Verb] = {"check": check, "diff": diff, "apply": apply, "verify": verify}

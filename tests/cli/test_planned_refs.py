@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,7 +80,10 @@ def test_verify_proves_a_ref(
     code = main(["verify", str(root), "--ref", "fork/fixable", "--target", "cuda:90"])
     out = capsys.readouterr().out
     assert code == 0, out
+    first, *_, last = out.splitlines()
+    assert re.fullmatch(r"vLLM fork/fixable [0-9a-f]{12} in vllm: fixable", first)
     assert "order        pass" in out
+    assert re.fullmatch(r"\d+ rows: \d+ pass, \d+ skipped, 0 fail", last)
 
 
 @pytest.mark.parametrize(
