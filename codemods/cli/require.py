@@ -21,7 +21,8 @@ def unmet(plan: Plan, required: Verdict) -> str | None:
         return None
     tree = plan.tree
     name = f"vLLM {tree.version}" if tree.version else "the tree"
-    found = f"{name} in {tree.root} is {tree_verdict(plan)}, not {required.value}"
+    at = f" at {tree.ref}" if tree.ref else ""
+    found = f"{name}{at} in {tree.root} is {tree_verdict(plan)}, not {required.value}"
     meaning = _MEANING[plan.verdict]
     if plan.verdict is Verdict.ALREADY_FIXED and any(one.left_out for one in plan.recipes):
         meaning = "has these edits already"

@@ -57,7 +57,7 @@ def _check(plan: Plan, options: argparse.Namespace) -> int:
     else:
         _show(plan, options)
     exits.raise_if_refused(plan)
-    exits.raise_if_unmet(plan, options)
+    exits.raise_if_unmet([plan], options)
     return WOULD_CHANGE if plan.changes else NOTHING
 
 
@@ -73,8 +73,7 @@ def _check_several(plans: list[Plan], options: argparse.Namespace) -> int:
         streams.write(trees.table(plans, width=streams.width(sys.stdout)))
     if any(plan.refusals for plan in plans):
         return REFUSED
-    for plan in plans:
-        exits.raise_if_unmet(plan, options)
+    exits.raise_if_unmet(plans, options)
     return WOULD_CHANGE if any(plan.changes for plan in plans) else NOTHING
 
 
@@ -90,7 +89,7 @@ def _diff(plan: Plan, options: argparse.Namespace) -> int:
     else:
         sys.stderr.write(_table(plan, sys.stderr))
     exits.raise_if_refused(plan)
-    exits.raise_if_unmet(plan, options)
+    exits.raise_if_unmet([plan], options)
     exits.raise_if_unsound(plan)
     if options.output and not plan.changes:
         streams.log("there is nothing to change, so no patch is written")
@@ -129,7 +128,7 @@ def apply(options: argparse.Namespace) -> int:
 
         changes = with_record(plan)
     if not plan.refusals:
-        exits.raise_if_unmet(plan, options)
+        exits.raise_if_unmet([plan], options)
     exits.raise_if_unsound(plan)
     if not plan.refusals:
         remove_leftovers(plan.tree.root, plan.named_files)
