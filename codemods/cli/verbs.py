@@ -215,7 +215,7 @@ VERBS: Mapping[str, Verb] = {"check": check, "diff": diff, "apply": apply, "veri
 @contextmanager
 def _one_planned(options: argparse.Namespace) -> Iterator[Planned]:
     """The plan of TREE, a release or one ref."""
-    refs = getattr(options, "ref", [])  # apply has none
+    refs = options.ref or []  # apply has none
     if not refs:
         yield planned(options)
         return
