@@ -20,7 +20,8 @@ def plan_of(
     verdict: Verdict = Verdict.FIXABLE,
     tree: Tree = TREE,
     why: str = WHY,
+    left_out: Iterable[str] = (),
 ) -> Plan:
     """A plan of that one recipe."""
-    one = RecipePlan(RECIPE, ABOUT, verdict, why, tuple(outcomes), tuple(changes))
+    one = RecipePlan(RECIPE, ABOUT, verdict, why, tuple(outcomes), tuple(changes), tuple(left_out))
     return Plan(tree, (one,))

@@ -31,14 +31,14 @@ def raise_if_refused(plan: Plan) -> None:
         raise Stop(REFUSED, *refusal_lines(plan))
 
 
-def raise_if_unmet(plan: Plan, options: argparse.Namespace) -> None:
-    """`--require` names another verdict than the tree has."""
+def raise_if_unmet(plans: Iterable[Plan], options: argparse.Namespace) -> None:
+    """`--require` names another verdict than a tree has; a line for each such tree."""
     if options.require:
         from codemods.cli.require import unmet
 
-        line = unmet(plan, Verdict(options.require))
-        if line is not None:
-            raise Stop(FAILED, line)
+        lines = [unmet(plan, Verdict(options.require)) for plan in plans]
+        if any(lines):
+            raise Stop(FAILED, *filter(None, lines))
 
 
 def raise_if_unsound(plan: Plan) -> None:

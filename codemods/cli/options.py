@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from codemods.cli import streams
 from codemods.engine import registry
@@ -24,6 +24,25 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _VerbParser(argparse.ArgumentParser):
+    """Says itself what it does not know: the parser above lists no option of a verb."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
+class _NoRef(argparse.Action):
+    """`apply --ref`: says what to do instead."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        parser.error(
+            "apply writes a working tree and takes no --ref: check the branch out, then apply"
+        )
+
+
 def parser(run: Mapping[str, Verb], argv: Sequence[str]) -> argparse.ArgumentParser:
     """The command line as the README documents it; `run` has a function for each verb.
 
@@ -36,7 +55,9 @@ def parser(run: Mapping[str, Verb], argv: Sequence[str]) -> argparse.ArgumentPar
         "2 usage, 3 refused, 4 a write failed and was undone, 130 interrupted (Ctrl-C).",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    verbs = top.add_subparsers(metavar="VERB", required=True, prog=top.prog)
+    verbs = top.add_subparsers(
+        metavar="VERB", required=True, prog=top.prog, parser_class=_VerbParser
+    )
     for name, words in _VERBS.items():
         one = verbs.add_parser(
             name, help=words.summary, description=f"{words.summary.capitalize()}. {words.more}"
@@ -120,6 +141,7 @@ def _add_apply_options(one: argparse.ArgumentParser) -> None:
     )
     _add_patch_options(one, only_with="--dry-run")
     _add_require(one)
+    one.add_argument("--ref", action=_NoRef, nargs="?", help=argparse.SUPPRESS)
 
 
 def _add_verify_options(one: argparse.ArgumentParser) -> None:

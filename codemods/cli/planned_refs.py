@@ -82,7 +82,7 @@ def _decide(
         planned = asked.refuse(tree, Reason.UNREADABLE, str(error))
     except UsageError as error:
         if not several:
-            raise
+            raise UsageError(f"{ref.name}: {error}") from None
         planned = asked.refuse(tree, Reason.NO_ANCHOR, str(error))
     return _Decided(files, planned)
 

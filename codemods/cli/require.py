@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codemods.engine.plan import Plan, Verdict
+from codemods.output.table import tree_verdict
 
 _MEANING = {
     Verdict.FIXABLE: "needs the fix",
@@ -20,7 +21,11 @@ def unmet(plan: Plan, required: Verdict) -> str | None:
         return None
     tree = plan.tree
     name = f"vLLM {tree.version}" if tree.version else "the tree"
-    found = f"{name} in {tree.root} is {plan.verdict.value}, not {required.value}"
+    at = f" at {tree.ref}" if tree.ref else ""
+    found = f"{name}{at} in {tree.root} is {tree_verdict(plan)}, not {required.value}"
+    meaning = _MEANING[plan.verdict]
+    if plan.verdict is Verdict.ALREADY_FIXED and any(one.left_out for one in plan.recipes):
+        meaning = "has these edits already"
     if required is Verdict.FIXABLE and plan.verdict is not Verdict.REFUSED:
-        return f"{found}: it {_MEANING[plan.verdict]}, so drop this step"
-    return f"{found}: it {_MEANING[plan.verdict]}"
+        return f"{found}: it {meaning}, so drop this step"
+    return f"{found}: it {meaning}"

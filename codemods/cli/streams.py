@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from codemods.output.table import NAME, printable
+from codemods.output.table import NAME, NARROWEST, printable
 
 
 class _Unfailing(io.RawIOBase):
@@ -94,15 +94,34 @@ def drop_stdout() -> None:
 
 
 def log(*lines: str) -> None:
-    """Lines for stderr, each with the command's name."""
+    """Lines for stderr, each with the command's name; a terminal gets them wrapped."""
     for line in lines:
-        sys.stderr.write(f"{NAME}: {printable(line)}\n")
+        text = f"{NAME}: {printable(line)}"
+        sys.stderr.write(f"{_wrapped(text) if _is_terminal(sys.stderr) else text}\n")
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    columns = max(width(sys.stderr) or 0, NARROWEST)
+    return textwrap.fill(
+        text, columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def read_with_stderr(stream: object) -> bool:
+    """Whether who reads the stream reads stderr too: it is stderr, or both are a terminal."""
+    return stream is sys.stderr or (_is_terminal(stream) and _is_terminal(sys.stderr))
+
+
+def _is_terminal(stream: object) -> bool:
+    isatty = getattr(stream, "isatty", None)
+    return bool(isatty and isatty())
 
 
 def colour(stream: object) -> bool:
-    isatty = getattr(stream, "isatty", None)
     return (
-        bool(isatty and isatty())
+        _is_terminal(stream)
         and not os.environ.get("NO_COLOR")
         and (os.environ.get("TERM") != "dumb")
     )
@@ -110,8 +129,7 @@ def colour(stream: object) -> bool:
 
 def width(stream: object) -> int | None:
     """The terminal's columns, which COLUMNS overrides; None where the stream is no terminal."""
-    isatty = getattr(stream, "isatty", None)
-    if not os.environ.get("COLUMNS") and not (isatty and isatty()):
+    if not os.environ.get("COLUMNS") and not _is_terminal(stream):
         return None
     import shutil
 
@@ -119,6 +137,6 @@ def width(stream: object) -> int | None:
 
 
 def progress(running: str | None) -> None:
-    if sys.stderr.isatty():
+    if _is_terminal(sys.stderr):
         sys.stderr.write(f"\r\033[K{f'proving {running} …' if running else ''}")
         sys.stderr.flush()

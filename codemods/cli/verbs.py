@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from codemods.cli import exits, streams
 from codemods.cli.exits import (
@@ -28,7 +28,7 @@ from codemods.cli.planned import Planned, planned
 from codemods.engine.checkout import UsageError
 from codemods.engine.files import Disk, UnreadableFile
 from codemods.engine.plan import FileChange, Plan, Verdict
-from codemods.output.table import table
+from codemods.output.table import headline, table
 
 if TYPE_CHECKING:
     from codemods.prove.proof import Proof
@@ -57,7 +57,7 @@ def _check(plan: Plan, options: argparse.Namespace) -> int:
     else:
         _show(plan, options)
     exits.raise_if_refused(plan)
-    exits.raise_if_unmet(plan, options)
+    exits.raise_if_unmet([plan], options)
     return WOULD_CHANGE if plan.changes else NOTHING
 
 
@@ -73,8 +73,7 @@ def _check_several(plans: list[Plan], options: argparse.Namespace) -> int:
         streams.write(trees.table(plans, width=streams.width(sys.stdout)))
     if any(plan.refusals for plan in plans):
         return REFUSED
-    for plan in plans:
-        exits.raise_if_unmet(plan, options)
+    exits.raise_if_unmet(plans, options)
     return WOULD_CHANGE if any(plan.changes for plan in plans) else NOTHING
 
 
@@ -88,11 +87,9 @@ def _diff(plan: Plan, options: argparse.Namespace) -> int:
     if options.json:
         _show(plan, options)
     else:
-        sys.stderr.write(
-            table(plan, width=streams.width(sys.stderr), colour=streams.colour(sys.stderr))
-        )
+        sys.stderr.write(_table(plan, sys.stderr))
     exits.raise_if_refused(plan)
-    exits.raise_if_unmet(plan, options)
+    exits.raise_if_unmet([plan], options)
     exits.raise_if_unsound(plan)
     if options.output and not plan.changes:
         streams.log("there is nothing to change, so no patch is written")
@@ -131,7 +128,7 @@ def apply(options: argparse.Namespace) -> int:
 
         changes = with_record(plan)
     if not plan.refusals:
-        exits.raise_if_unmet(plan, options)
+        exits.raise_if_unmet([plan], options)
     exits.raise_if_unsound(plan)
     if not plan.refusals:
         remove_leftovers(plan.tree.root, plan.named_files)
@@ -163,6 +160,12 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def _verify(found: Planned, options: argparse.Namespace) -> int:
+    from codemods.output.proofs import (
+        how_to_install,
+        proof_count,
+        proof_document,
+        proof_lines,
+    )
     from codemods.prove.proof import Options, ProofStatus
     from codemods.prove.rows import rows
 
@@ -172,6 +175,8 @@ def _verify(found: Planned, options: argparse.Namespace) -> int:
         _show(plan, options, proofs=[])
         streams.log("there is no rewrite to prove")
         return NOTHING
+    if not options.json:
+        streams.write(f"{headline(plan)}\n", now=True)
     wanted = Options(
         targets=tuple(options.target or Options().targets),
         mypy=options.mypy,
@@ -190,16 +195,18 @@ def _verify(found: Planned, options: argparse.Namespace) -> int:
         streams.progress(None)
         done.append((recipe, proof))
         if not options.json:
-            from codemods.output.proofs import proof_lines
-
             width = streams.width(sys.stdout)
             streams.write(proof_lines(proof, width=width, verbose=options.verbose), now=True)
+    proofs = [proof for _, proof in done]
     if options.json:
-        from codemods.output.proofs import proof_document
-
         _show(plan, options, proofs=[proof_document(name, proof) for name, proof in done])
+    hint = how_to_install(proofs)
+    if hint is not None:
+        streams.log(hint)
+    if not options.json:
+        streams.write(proof_count(proofs, strict=options.strict))
     failing = {ProofStatus.FAIL, *([ProofStatus.SKIPPED] if options.strict else [])}
-    return FAILED if any(proof.status in failing for _, proof in done) else NOTHING
+    return FAILED if any(proof.status in failing for proof in proofs) else NOTHING
 
 
 VERBS: Mapping[str, Verb] = {"check": check, "diff": diff, "apply": apply, "verify": verify}
@@ -208,7 +215,7 @@ VERBS: Mapping[str, Verb] = {"check": check, "diff": diff, "apply": apply, "veri
 @contextmanager
 def _one_planned(options: argparse.Namespace) -> Iterator[Planned]:
     """The plan of TREE, a release or one ref."""
-    refs = getattr(options, "ref", [])  # apply has none
+    refs = options.ref or []  # apply has none
     if not refs:
         yield planned(options)
         return
@@ -226,8 +233,18 @@ def _show(plan: Plan, options: argparse.Namespace, *, done: bool = False, **more
 
         streams.write(as_json(plan, **more))
     else:
-        out = sys.stdout
-        streams.write(table(plan, width=streams.width(out), colour=streams.colour(out), done=done))
+        streams.write(_table(plan, sys.stdout, done=done))
+
+
+def _table(plan: Plan, out: TextIO, *, done: bool = False) -> str:
+    """The table for `out`, without what its reader gets on stderr."""
+    return table(
+        plan,
+        width=streams.width(out),
+        colour=streams.colour(out),
+        done=done,
+        refusals=not streams.read_with_stderr(out),
+    )
 
 
 def _patches(plan: Plan, options: argparse.Namespace) -> tuple[tuple[str, bytes], ...]:

@@ -76,24 +76,26 @@ class Checkout:
         if not root.is_dir():
             raise UsageError(f"{root}: {'not a folder' if root.exists() else 'no such folder'}")
         try:
-            return cls.find_in(Disk(root), root, package)
+            return cls.find_in(Disk(root), root, package, named=f"{root}: ")
         except NoPackage as error:
             hint = "; it is a bare repository, whose commits --ref reads" if is_bare(root) else ""
             raise NoPackage(f"{error}{hint}") from None
 
     @classmethod
-    def find_in(cls, files: Files, root: Path, package: str | None = None) -> Checkout:
-        """The same in files that need not be on the disk."""
+    def find_in(
+        cls, files: Files, root: Path, package: str | None = None, *, named: str = ""
+    ) -> Checkout:
+        """The same in files that need not be on the disk; messages begin with `named`."""
         if package is not None:
             wanted = files.real_folder(package)
             if wanted is None:
-                raise UsageError(f"{package}: not inside {root}")
+                raise UsageError(f"{package}: not inside the tree")
             if not _qualifies(files, wanted):
                 raise UsageError(f"{package}: no vLLM package (it has no {WORKER})")
             return cls(root, wanted, source=files)
-        found = _packages(files, root)
+        found = _packages(files, named)
         if not found:
-            raise NoPackage(f"{root}: holds no vLLM package (a folder with {WORKER})")
+            raise NoPackage(f"{named}holds no vLLM package (a folder with {WORKER})")
         if len(found) > 1:
             raise AmbiguousPackage(found)
         return cls(root, found[0], source=files)
@@ -188,18 +190,18 @@ class Checkout:
         return None
 
 
-def _packages(files: Files, root: Path) -> list[str]:
+def _packages(files: Files, named: str) -> list[str]:
     """Where packages are: the root, else its own folders, else anywhere below it."""
     if _qualifies(files, "."):
         return ["."]
     near = [name for name in files.folders(".") if _qualifies(files, name)]
-    found = near or _packages_below(files, root)
+    found = near or _packages_below(files, named)
     # A plugin may bring a worker of its own; vLLM's has its model runner beside it.
     whole = [name for name in found if files.exists(f"{name}/{RUNNER}")]
     return whole or found
 
 
-def _packages_below(files: Files, root: Path) -> list[str]:
+def _packages_below(files: Files, named: str) -> list[str]:
     found = []
     pending = list(reversed(files.folders(".")))
     seen = 0
@@ -208,7 +210,7 @@ def _packages_below(files: Files, root: Path) -> list[str]:
         seen += 1
         if seen > MAX_FOLDERS:
             raise UsageError(
-                f"{root}: more than {MAX_FOLDERS} folders; name the one that holds vLLM"
+                f"{named}more than {MAX_FOLDERS} folders; name the one that holds vLLM"
             )
         if _qualifies(files, folder):
             found.append(folder)

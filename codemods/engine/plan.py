@@ -160,6 +160,7 @@ class RecipePlan:
 
     `changes` is sorted by path and starts from the tree as the recipes before this one leave it.
     `options` are the command's that decided more than `recipe` alone, such as `--skip unit-tests`.
+    `left_out` names the edits that were not asked for: the verdict says nothing of them.
     """
 
     recipe: str
@@ -169,6 +170,7 @@ class RecipePlan:
     outcomes: tuple[Outcome, ...]
     changes: tuple[FileChange, ...] = ()
     options: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def refusals(self) -> tuple[Outcome, ...]:

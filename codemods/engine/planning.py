@@ -66,6 +66,7 @@ def refused_plan(
                 for edit in recipe.edits
                 if edit in wanted(recipe, only, skip)
             ),
+            left_out=_left_out(recipe, wanted(recipe, only, skip)),
         )
         for recipe in recipes
     ]
@@ -96,7 +97,12 @@ def _decided(run: Run) -> RecipePlan:
         _first_refusal(run.outcomes) if refused else run.why,
         run.outcomes,
         () if refused else run.changes(),
+        _left_out(run.recipe, run.wanted),
     )
+
+
+def _left_out(recipe: Recipe, asked: frozenset[str]) -> tuple[str, ...]:
+    return tuple(edit for edit in recipe.edits if edit not in asked)
 
 
 def _first_refusal(outcomes: Iterable[Outcome]) -> str:

@@ -25,7 +25,7 @@ def document(plan: Plan, *, verdict: Verdict | None = None, **more: Any) -> dict
         "schema": SCHEMA,
         "tool": {"name": NAME, "version": version()},
         "tree": {
-            "root": ".",
+            "root": str(plan.tree.root) if plan.tree.ref else ".",
             "ref": plan.tree.ref,
             "package": plan.tree.package,
             "version": plan.tree.version,

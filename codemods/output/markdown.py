@@ -9,7 +9,7 @@ import re
 
 from codemods.engine.plan import Outcome, Plan, RecipePlan, Verdict
 from codemods.output.patch import unified
-from codemods.output.table import printable, where
+from codemods.output.table import printable, recipe_verdict, where, why
 
 _LARGEST_DIFF = 500_000  # bytes
 
@@ -23,24 +23,26 @@ def markdown(plan: Plan) -> str:
 def _recipe(plan: Plan, one: RecipePlan) -> str:
     tree = plan.tree
     facts = [f"vLLM {cell(tree.version)}"] if tree.version else []
+    facts += [f"ref {cell(tree.ref)}"] if tree.ref else []
     facts += [f"commit `{tree.commit[:12]}`"] if tree.commit else []
-    about = f" ({', '.join(facts)})" if facts else ""
+    about = f"{', '.join(facts)}." if facts else ""
+    said = " ".join(filter(None, (about, cell(why(one)))))
     parts = [
-        f"## {cell(one.about.title)}: {one.verdict.value}\n",
-        f"{cell(one.why)}{about}\n",
-        "| edit | where | status | reason | detail |\n|---|---|---|---|---|",
-        *(_row(outcome, one.why) for outcome in one.outcomes),
+        f"## {cell(one.about.title)}: {recipe_verdict(one)}\n",
+        *([f"{said}\n"] if said else []),
+        "| edit | status | reason | where | detail |\n|---|---|---|---|---|",
+        *(_row(outcome, why(one)) for outcome in one.outcomes),
     ]
     return "\n".join(parts) + "\n"
 
 
-def _row(outcome: Outcome, why: str) -> str:
-    detail = "" if outcome.detail == why else outcome.detail
+def _row(outcome: Outcome, said: str) -> str:
+    detail = "" if outcome.detail == said else outcome.detail
     cells = (
         outcome.edit,
-        where(outcome),
         outcome.status.value,
         outcome.reason.value,
+        where(outcome),
         detail,
     )
     return "| " + " | ".join(map(cell, cells)) + " |"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from codemods.engine.plan import About, Outcome, Plan, RecipePlan, Status
+from codemods.engine.plan import About, Outcome, Plan, RecipePlan, Status, Verdict
 
 NAME = "vllm-codemods"
 NARROWEST = 40  # columns; a terminal that says it has fewer is taken for one of these
@@ -34,18 +34,53 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
-def table(plan: Plan, *, width: int | None = None, colour: bool = False, done: bool = False) -> str:
+def table(
+    plan: Plan,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    done: bool = False,
+    refusals: bool = True,
+) -> str:
     """The tree's verdict, then each recipe's with its reason and a line for each edit.
 
     `width` is the terminal's in columns, None for as wide as it takes; where a line for each edit
-    does not fit, an edit gets several. `done` says that the changes were made.
+    does not fit, an edit gets several. `done` says that the changes were made. Without `refusals`
+    the sentences of `refusal_lines` are left out, for a reader who gets those lines too.
     """
     width = None if width is None else max(width, NARROWEST)
-    lines = [f"{tree_name(plan)}: {plan.verdict.value}"]
+    lines = [headline(plan)]
     for alike in _alike_recipes(plan.recipes):
-        lines += _recipe(alike, width, colour)
+        lines += _recipe(alike, width, colour, refusals)
     lines += _count(plan, done)
     return "\n".join(lines) + "\n"
+
+
+def headline(plan: Plan) -> str:
+    """The tree and its verdict."""
+    return f"{tree_name(plan)}: {tree_verdict(plan)}"
+
+
+def tree_verdict(plan: Plan) -> str:
+    """The verdict, with the edits that it is of where a part of them was asked for."""
+    return plan.verdict.value + _of_edits(plan.recipes)
+
+
+def recipe_verdict(plan: RecipePlan) -> str:
+    """The same of one recipe."""
+    return plan.verdict.value + _of_edits([plan])
+
+
+def _of_edits(plans: Iterable[RecipePlan]) -> str:
+    """` (only worker)` or ` (without unit-tests)`, whichever names fewer; empty for all edits."""
+    found = tuple(plans)
+    left_out = dict.fromkeys(edit for one in found for edit in one.left_out)
+    asked = dict.fromkeys(outcome.edit for one in found for outcome in one.outcomes)
+    if not left_out:
+        return ""
+    if asked and len(asked) <= len(left_out):
+        return f" (only {', '.join(asked)})"
+    return f" (without {', '.join(left_out)})"
 
 
 def tree_name(plan: Plan) -> str:
@@ -54,6 +89,16 @@ def tree_name(plan: Plan) -> str:
     name = package if package != "." else plan.tree.root.resolve().name
     known = [plan.tree.version, plan.tree.ref, plan.tree.commit and plan.tree.commit[:12]]
     return printable(" ".join(["vLLM", *filter(None, known), f"in {name}"]))
+
+
+def why(plan: RecipePlan) -> str:
+    """The recipe's reason; after the rewrite it is of the tree as it was.
+
+    Empty for a refused one: its refused edits have it.
+    """
+    if plan.verdict is Verdict.REFUSED:
+        return ""
+    return f"Before: {plan.why}" if plan.why and plan.verdict is Verdict.FIXED else plan.why
 
 
 def where(outcome: Outcome) -> str:
@@ -85,13 +130,16 @@ def _alike_recipes(plans: Iterable[RecipePlan]) -> list[list[RecipePlan]]:
     return list(found.values())
 
 
-def _recipe(alike: list[RecipePlan], width: int | None, colour: bool) -> Iterator[str]:
+def _recipe(
+    alike: list[RecipePlan], width: int | None, colour: bool, refusals: bool
+) -> Iterator[str]:
     plan = alike[0]
-    yield f"{', '.join(one.recipe for one in alike)}: {plan.verdict.value}"
-    if plan.why:
-        yield from _wrapped(printable(plan.why), width, "  ")
+    yield f"{', '.join(one.recipe for one in alike)}: {recipe_verdict(plan)}"
+    said = why(plan)
+    if said:
+        yield from _wrapped(printable(said), width, "  ")
     edits = _edits_alike(plan.outcomes)
-    rows = [_row(outcomes, plan.why) for outcomes in edits]
+    rows = [_row(outcomes, said, refusals) for outcomes in edits]
     widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
     fits = width is None or 2 * len(_HEADER) + sum(widths) <= width
     if fits:
@@ -109,14 +157,15 @@ def _edits_alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     return list(found.values())
 
 
-def _row(outcomes: list[Outcome], why: str) -> tuple[str, ...]:
+def _row(outcomes: list[Outcome], said: str, refusals: bool) -> tuple[str, ...]:
     outcome = outcomes[0]
+    elsewhere = outcome.detail == said or (outcome.status is Status.REFUSED and not refusals)
     return (
         ", ".join(one.edit for one in outcomes),
         outcome.status.value,
         outcome.reason.value,
         printable(where(outcome)) or "-",
-        "" if outcome.detail == why else printable(outcome.detail),
+        "" if elsewhere else printable(outcome.detail),
     )
 
 
@@ -151,4 +200,5 @@ def _count(plan: Plan, done: bool) -> Iterator[str]:
     count = len(plan.changes)
     if count:
         files = f"{count} file{'s' if count > 1 else ''}"
-        yield f"{files} rewritten" if done else f"{files} would change"
+        made = f"{files} rewritten" if done else f"{files} would change"
+        yield made + _of_edits(plan.recipes)

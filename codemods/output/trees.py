@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from codemods.engine.plan import WORST_FIRST, Plan, worst
 from codemods.output.document import SCHEMA, document
 from codemods.output.markdown import cell
-from codemods.output.table import NAME, printable, version
+from codemods.output.table import NAME, printable, tree_verdict, version
 
 _HEADER = ("ref", "commit", "verdict", "why")
 _COMMIT = 12  # letters of an id
@@ -46,7 +46,7 @@ def as_json(plans: Sequence[Plan]) -> str:
 
 def _row(plan: Plan) -> tuple[str, ...]:
     tree = plan.tree
-    return (tree.ref or "-", (tree.commit or "-")[:_COMMIT], plan.verdict.value, _why(plan))
+    return (tree.ref or "-", (tree.commit or "-")[:_COMMIT], tree_verdict(plan), _why(plan))
 
 
 def _why(plan: Plan) -> str:

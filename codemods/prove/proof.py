@@ -8,6 +8,7 @@ from enum import Enum
 
 from codemods.prove.subject import Subject
 
+NOT_INSTALLED = "is not installed"  # how the row ends that lacks a package of the extra `verify`
 DEFAULT_TARGETS = ("cuda:80", "cuda:90", "cuda:100", "hip:gfx942")
 
 
@@ -44,6 +45,11 @@ class Proof:
     status: ProofStatus
     detail: str
     figures: dict[str, int | float | str] = field(default_factory=dict)
+
+    @property
+    def lacks_a_package(self) -> bool:
+        """Whether it was skipped for a package that the extra `verify` installs."""
+        return self.status is ProofStatus.SKIPPED and self.detail.endswith(NOT_INSTALLED)
 
 
 def passed(name: str, detail: str, **figures: int | float | str) -> Proof:

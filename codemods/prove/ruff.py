@@ -22,9 +22,9 @@ from codemods.engine.checkout import Checkout, UnreadableFile
 from codemods.engine.files import Disk, Files
 from codemods.engine.programs import find_program
 from codemods.prove import processes
+from codemods.prove.proof import NOT_INSTALLED
 
 SETTINGS = ("ruff.toml", ".ruff.toml", "pyproject.toml")
-HOW_TO_GET = "pip install 'vllm-codemods[verify]'"
 
 
 class UnavailableError(Exception):
@@ -78,7 +78,7 @@ def ruff_for(checkout: Checkout, paths: Iterable[str], timeout: float) -> Iterat
     """ruff for these files of the tree, relative to its root. Raises UnavailableError."""
     program = installed("ruff")
     if program is None:
-        raise UnavailableError(f"ruff is not installed: {HOW_TO_GET}")
+        raise UnavailableError(f"ruff {NOT_INSTALLED}")
     files, start = _home(checkout)
     with tempfile.TemporaryDirectory(prefix="vllm-codemods-") as scratch:
         folder = Path(scratch).resolve()

@@ -11,10 +11,9 @@ from pathlib import Path
 from codemods.engine.programs import safe_path
 from codemods.prove import processes
 from codemods.prove.job import NoAnswerError, Question, proof_from
-from codemods.prove.proof import Proof, failed
+from codemods.prove.proof import NOT_INSTALLED, Proof, failed
 
 OLDEST_TRITON = (3, 6)
-HOW_TO_GET = "pip install 'vllm-codemods[verify]'"
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CC", "TRITON_LIBCUDA_PATH")
 KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TRITON_HIP_LLD_PATH")
 _OURS = Path(__file__).resolve().parents[2]  # the folder that holds this package
@@ -64,10 +63,10 @@ def what_is_missing() -> str | None:
     """One line when torch, NumPy or a new enough Triton is not here; none of them is imported."""
     for needed in ("torch", "numpy", "triton"):
         if importlib.util.find_spec(needed) is None:
-            return f"{needed} is not installed: {HOW_TO_GET}"
+            return f"{needed} {NOT_INSTALLED}"
     version = triton_version()
     if version is None:
-        return f"the installed triton does not say its version: {HOW_TO_GET}"
+        return "the installed triton does not say its version: pip install 'triton>=3.6'"
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_TRITON:
         return (
             f"triton {version} is too old (AMD targets need an lld it does not bring, and its "

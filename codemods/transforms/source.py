@@ -21,6 +21,7 @@ _STACK_BYTES = 512 << 20
 
 
 _CONFLICT = re.compile(rb"^<{7}(?:\s.*)?$[\s\S]*?^>{7}(?:\s|$)", re.MULTILINE)
+_MARKER = re.compile(rb"(?:<{7}|\|{7}|={7}|>{7})(?:\s|$)")
 
 
 class UnparsableSource(Exception):
@@ -138,9 +139,9 @@ def _parse_on_a_deep_stack(data: bytes) -> cst.Module:
     if isinstance(outcome, cst.Module):
         return outcome
     if isinstance(outcome, cst.ParserSyntaxError):
-        conflict = _CONFLICT.search(data)
+        conflict = _conflict_line(data, outcome.raw_line)
         if conflict is not None:
-            raise MergeConflict(data.count(b"\n", 0, conflict.start()) + 1)
+            raise MergeConflict(conflict)
         raise UnparsableSource(f"syntax error on line {outcome.raw_line}", outcome.raw_line)
     if isinstance(outcome, (UnicodeDecodeError, LookupError)):
         raise UnparsableSource("its bytes are not text in the encoding it declares")
@@ -149,3 +150,17 @@ def _parse_on_a_deep_stack(data: bytes) -> cst.Module:
     if isinstance(outcome, Exception):
         raise UnparsableSource(str(outcome).splitlines()[0])
     raise outcome
+
+
+def _conflict_line(data: bytes, error_line: int) -> int | None:
+    """The line of the merge conflict that a syntax error comes from; None where it is no conflict.
+
+    Of a conflict that is half resolved one marker may be left: on the error's line, or on the last
+    one before it that is not blank, since LibCST names the line of the next token.
+    """
+    pair = _CONFLICT.search(data)
+    if pair is not None:
+        return data.count(b"\n", 0, pair.start()) + 1
+    lines = data.splitlines()[:error_line]
+    near = [number for number, line in enumerate(lines, 1) if line.strip()][-2:]
+    return next((number for number in near if _MARKER.match(lines[number - 1])), None)

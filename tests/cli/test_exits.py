@@ -57,10 +57,10 @@ def test_a_record_is_not_asked_to_be_python() -> None:
 )
 def test_another_verdict_than_required_stops_it(wanted: str | None, stops_it: bool) -> None:
     if not stops_it:
-        exits.raise_if_unmet(plan(), Namespace(require=wanted))
+        exits.raise_if_unmet([plan()], Namespace(require=wanted))
         return
     with pytest.raises(exits.Stop, match="fixed") as caught:
-        exits.raise_if_unmet(plan(), Namespace(require=wanted))
+        exits.raise_if_unmet([plan()], Namespace(require=wanted))
     assert caught.value.code == exits.FAILED
 
 

@@ -230,6 +230,7 @@ def test_only_and_skip_leave_edits_out(options: list[str], made: set[str], tree:
     assert {edit for edit, (status, _) in edits(ran).items() if status == "edit"} == made
     again = run("check", tree, *options)
     assert again.code == 0, again.out
+    assert again.out.startswith("vLLM in vllm: already-fixed (")
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,41 @@ def test_wrong_usage_exits_2(argv: tuple[str, ...], capsys: pytest.CaptureFixtur
     assert "usage: vllm-codemods" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "option"),
+    [
+        (("check", "--onyl", "kernel"), "--only EDIT"),
+        (("check", "a", "b"), "--only EDIT"),
+        (("diff", "--allow-dirty"), "-o FILE"),
+        (("apply", "--target", "cuda:90"), "--allow-dirty"),
+        (("verify", "--require", "fixable"), "--target ARCH"),
+    ],
+)
+def test_wrong_usage_of_a_verb_prints_its_own_options(
+    argv: tuple[str, ...], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parsed(*argv)
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: vllm-codemods {argv[0]} ")
+    assert option in err
+    assert f"vllm-codemods {argv[0]}: error: unrecognized arguments: " in err
+
+
+@pytest.mark.parametrize("argv", [("--ref", "main"), ("--ref=main",), ("--dry-run", "--ref")])
+def test_apply_says_what_to_do_in_place_of_a_ref(
+    argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parsed("apply", *argv)
+    assert caught.value.code == 2
+    usage, _, message = capsys.readouterr().err.partition("error: ")
+    assert message == (
+        "apply writes a working tree and takes no --ref: check the branch out, then apply\n"
+    )
+    assert "--ref" not in usage
+
+
 def test_every_recipe_can_be_chosen() -> None:
     for name in (*registry.names(), "all"):
         assert parsed("check", "--recipe", name).recipe == [name]

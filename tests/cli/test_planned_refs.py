@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,7 @@ def test_a_ref_is_checked_as_its_checkout_is(root: Path, tmp_path: Path) -> None
     assert ran.returncode == 1
     assert commit_["tree"].pop("ref") == "fork/fixable"
     assert disk["tree"].pop("ref") is None
+    assert (commit_["tree"].pop("root"), disk["tree"].pop("root")) == (str(root), ".")
     assert commit_ == disk
 
 
@@ -79,7 +81,10 @@ def test_verify_proves_a_ref(
     code = main(["verify", str(root), "--ref", "fork/fixable", "--target", "cuda:90"])
     out = capsys.readouterr().out
     assert code == 0, out
+    first, *_, last = out.splitlines()
+    assert re.fullmatch(r"vLLM fork/fixable [0-9a-f]{12} in vllm: fixable", first)
     assert "order        pass" in out
+    assert re.fullmatch(r"\d+ rows: \d+ pass, \d+ skipped, 0 fail", last)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +112,18 @@ def test_several_refs_have_a_row_each(root: Path) -> None:
         "fork/same": "fixable",
         "pages": "refused",
     }
-    assert "no vLLM package" in lines[-2]
+    assert lines[-2].split("  ")[-1].startswith("holds no vLLM package (")
     assert lines[-1] == "5 refs: 2 refused, 2 fixable, 1 already-fixed"
+
+
+def test_each_ref_with_another_verdict_than_required_is_named(root: Path) -> None:
+    refs = ("--ref", "fork/fixed", "--ref", "fork/fix*")
+    ran = run("check", root, *refs, "--require", "superseded")
+    assert ran.returncode == 1
+    assert [line.split(" in ")[0] for line in ran.stderr.splitlines()] == [
+        "vllm-codemods: the tree at fork/fixed",
+        "vllm-codemods: the tree at fork/fixable",
+    ]
 
 
 def test_several_refs_are_a_list_in_json(root: Path) -> None:
@@ -138,7 +153,9 @@ def test_the_table_fits_a_terminal(root: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_bare_repository_is_read(root: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--bare", str(root), "bare.git")
     before = sorted((tmp_path / "bare.git").rglob("*"))
-    assert run("check", tmp_path / "bare.git", "--ref", "fork/fixable").returncode == 1
+    ran = run("check", tmp_path / "bare.git", "--ref", "fork/fixable", "--json")
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout)["tree"]["root"] == str(tmp_path / "bare.git")
     assert sorted((tmp_path / "bare.git").rglob("*")) == before
 
 
@@ -188,7 +205,8 @@ def test_refs_that_share_their_files_are_decided_once(
         (["check", "--ref", "none"], "no such ref"),
         (["check", "--ref", "none/*"], "no ref"),
         (["check", "--ref", ""], "no git ref"),
-        (["check", "--ref", "pages"], "no vLLM package"),
+        (["check", "--ref", "pages"], "vllm-codemods: pages: holds no vLLM package"),
+        (["diff", "--ref", "pages"], "vllm-codemods: pages: holds no vLLM package"),
         (["check", "--ref", "pages", "--release", "0.21.0"], "not both"),
         (["diff", "--ref", "fork/*"], "for check"),
         (["diff", "--ref", "pages", "--ref", "fork/fixed"], "for check"),

@@ -31,6 +31,22 @@ def test_a_tree_that_needs_no_fix_says_to_drop_the_step(verdict: Verdict) -> Non
     assert "\n" not in line
 
 
+def test_a_ref_is_named() -> None:
+    tree = Tree(Path("."), "vllm", "0.29.0", "0" * 40, "release/0.29")
+    line = unmet(plan_of(verdict=Verdict.SUPERSEDED, tree=tree), Verdict.FIXABLE)
+    assert line is not None
+    assert line.startswith("vLLM 0.29.0 at release/0.29 in . is superseded, not fixable: ")
+
+
+def test_a_part_of_the_edits_is_not_the_fix() -> None:
+    plan = plan_of(verdict=Verdict.ALREADY_FIXED, left_out=["tests"])
+    line = unmet(plan, Verdict.FIXABLE)
+    assert line == (
+        "the tree in tree is already-fixed (without tests), not fixable: "
+        "it has these edits already, so drop this step"
+    )
+
+
 def test_a_refused_tree_gets_no_advice_to_drop_the_step() -> None:
     line = unmet(plan_with(Verdict.REFUSED), Verdict.FIXABLE)
     assert line is not None

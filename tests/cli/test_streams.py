@@ -61,6 +61,43 @@ def test_only_a_terminal_is_coloured(
     assert streams.colour(stream) is coloured
 
 
+@pytest.mark.parametrize(
+    ("stream", "lines"),
+    [
+        (Terminal(), ["vllm-codemods: a/long/place/in/vllm.py:120:", "  worker refused: no place"]),
+        (io.StringIO(), ["vllm-codemods: a/long/place/in/vllm.py:120: worker refused: no place"]),
+    ],
+)
+def test_a_line_is_wrapped_on_a_terminal_alone(
+    stream: io.StringIO, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "49")
+    monkeypatch.setattr(sys, "stderr", stream)
+    streams.log("a/long/place/in/vllm.py:120: worker refused: no place")
+    assert stream.getvalue().splitlines() == lines
+
+
+@pytest.mark.parametrize("verb", ["check", "diff", "apply"])
+@pytest.mark.parametrize("out", [Terminal, io.StringIO])
+@pytest.mark.parametrize("err", [Terminal, io.StringIO])
+def test_a_refusal_stands_once_before_a_reader(
+    verb: str,
+    out: type[io.StringIO],
+    err: type[io.StringIO],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = fork("00-no-monitor").tree.write_to(tmp_path)
+    (broken / "vllm/v1/worker/gpu_worker.py").write_text("def f(:\n")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "stdout", out())
+    monkeypatch.setattr(sys, "stderr", err())
+    assert main([verb, str(broken)]) == 3
+    said = [stream.getvalue().count("syntax error") for stream in (sys.stdout, sys.stderr)]  # type: ignore[attr-defined]
+    both = verb != "diff" and not (out is Terminal and err is Terminal)
+    assert said == [1 if both else 0, 1]
+
+
 def test_progress_is_for_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)

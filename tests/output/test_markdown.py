@@ -32,11 +32,11 @@ def test_a_fixable_tree_shows_its_table_and_its_diff() -> None:
     assert markdown(plan_of(Verdict.FIXABLE, change)) == (
         "## Made-up fix: fixable\n"
         "\n"
-        "Nothing fixes it. (vLLM 0.21.0, commit `0123456789ab`)\n"
+        "vLLM 0.21.0, commit `0123456789ab`. Nothing fixes it.\n"
         "\n"
-        "| edit | where | status | reason | detail |\n"
+        "| edit | status | reason | where | detail |\n"
         "|---|---|---|---|---|\n"
-        "| table | vllm/a\\_b.py:3 | edit | added | Adds a name. |\n"
+        "| table | edit | added | vllm/a\\_b.py:3 | Adds a name. |\n"
         "\n"
         "<details><summary>The change, in 1 file</summary>\n"
         "\n"
@@ -84,7 +84,14 @@ def test_a_huge_diff_is_cut_at_a_line_and_says_so() -> None:
 
 def test_a_missing_version_and_commit_leave_no_trace() -> None:
     plan = plans.plan_of(verdict=Verdict.NOT_AFFECTED)
-    assert "(" not in markdown(plan).splitlines()[2]
+    assert markdown(plan).splitlines()[2] == plans.WHY
+
+
+def test_a_refused_tree_is_named_and_its_reason_is_in_the_row() -> None:
+    lines = markdown(plan_of(Verdict.REFUSED)).splitlines()
+    assert lines[2] == "vLLM 0.21.0, commit `0123456789ab`."
+    unnamed = markdown(plans.plan_of(verdict=Verdict.REFUSED)).splitlines()
+    assert unnamed[:3] == ["## Made-up fix: refused", "", lines[4]]
 
 
 def test_each_recipe_has_its_heading_and_the_tree_one_diff() -> None:

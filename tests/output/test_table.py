@@ -20,6 +20,7 @@ from codemods.engine.plan import (
     Tree,
     Verdict,
 )
+from codemods.output.markdown import markdown
 from codemods.output.table import refusal_lines, table, version
 from tests.plans import ABOUT, TREE, WHY, plan_of
 
@@ -76,6 +77,41 @@ def test_edits_that_end_alike_share_a_line() -> None:
 
 def test_what_is_said_of_the_recipe_is_not_said_of_its_edits() -> None:
     assert table(plan(replace(TESTS, detail=WHY))).count(WHY) == 1
+
+
+@pytest.mark.parametrize(
+    ("left_out", "of"),
+    [
+        ((), ""),
+        (("caller", "tests"), " (only table)"),
+        (("caller",), " (only table)"),
+    ],
+)
+def test_a_verdict_of_a_part_of_the_edits_says_of_which(left_out: tuple[str, ...], of: str) -> None:
+    part = plan_of([TABLE], [CHANGE], left_out=left_out)
+    lines = table(part).splitlines()
+    assert lines[:2] == [f"vLLM in vllm: fixable{of}", f"made-up: fixable{of}"]
+    assert lines[-1] == f"1 file would change{of}"
+    assert markdown(part).startswith(f"## Made-up fix: fixable{of}\n")
+
+
+def test_where_most_edits_were_asked_for_those_left_out_are_named() -> None:
+    part = plan_of([TABLE, WARM], left_out=["tests"])
+    assert table(part).startswith("vLLM in vllm: fixable (without tests)\n")
+
+
+def test_a_verdict_of_several_recipes_names_each_edit_once() -> None:
+    (one,) = plan_of([TABLE], left_out=["tests"]).recipes
+    text = table(Plan(TREE, (one, replace(one, recipe="other", why="Other."))))
+    assert text.splitlines()[0] == "vLLM in vllm: fixable (only table)"
+
+
+@pytest.mark.parametrize("verdict", [one for one in Verdict if one is not Verdict.REFUSED])
+def test_after_the_rewrite_the_reason_is_of_the_tree_before(verdict: Verdict) -> None:
+    done = verdict is Verdict.FIXED
+    line = table(plan(TABLE, verdict=verdict)).splitlines()[2]
+    assert line == (f"  Before: {WHY}" if done else f"  {WHY}")
+    assert (f"Before: {WHY}" in markdown(plan(TABLE, verdict=verdict))) == done
 
 
 @pytest.mark.parametrize(
@@ -139,6 +175,22 @@ def test_a_table_holds_nothing_that_a_terminal_acts_on(odd: str) -> None:
     text = table(plan(outcome, tree=Tree(Path("t"), odd)))
     assert len(text.splitlines()) == 5
     assert odd not in text.replace("\n", "", 5)
+
+
+REFUSED = plan_of([TABLE, WORK], verdict=Verdict.REFUSED, why=WORK.detail)
+
+
+@pytest.mark.parametrize("text", [table(REFUSED), table(REFUSED, width=50), markdown(REFUSED)])
+def test_a_refusal_stands_once_in_its_edits_row(text: str) -> None:
+    (line,) = [one for one in text.splitlines() if WORK.detail in one]
+    assert "caller" in line or line == f"    {WORK.detail}"
+
+
+def test_a_refusal_that_is_said_elsewhere_keeps_its_row_alone() -> None:
+    text = table(REFUSED, refusals=False)
+    assert text.splitlines()[-1].split() == ["caller", "refused", "no-anchor", "vllm/worker.py"]
+    assert WORK.detail not in text
+    assert TABLE.detail in text
 
 
 def test_each_refusal_is_a_line() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.engine.plan import Plan, Tree, Verdict
+from codemods.engine.plan import Outcome, Plan, Reason, Status, Tree, Verdict
 from codemods.output import trees
 from tests.plans import plan_of
 
+TABLE = Outcome("table", Status.EDIT, Reason.ADDED, "Listed.", "vllm/table.py", 12)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -42,6 +43,12 @@ def test_nothing_in_a_name_acts_on_a_terminal_or_is_markup() -> None:
     row = text.splitlines()[2]
     assert row.count("|") - row.count("\\|") == 5
     assert "<b>" not in row.replace("\\<b\\>", "")
+
+
+def test_a_row_says_of_which_edits_its_verdict_is() -> None:
+    part = plan_of([TABLE], tree=plan("a").tree, left_out=["tests"])
+    assert "  fixable (only table)  " in trees.table([part, plan("b")])
+    assert "only" not in trees.as_json([part])
 
 
 def test_json_has_the_worst_verdict_and_every_tree() -> None:
