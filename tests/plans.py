@@ -23,5 +23,6 @@ def plan_of(
     left_out: Iterable[str] = (),
 ) -> Plan:
     """A plan of that one recipe."""
-    one = RecipePlan(RECIPE, ABOUT, verdict, why, tuple(outcomes), tuple(changes), tuple(left_out))
+    made = (tuple(outcomes), tuple(changes))
+    one = RecipePlan(RECIPE, ABOUT, verdict, why, *made, left_out=tuple(left_out))
     return Plan(tree, (one,))

@@ -97,7 +97,7 @@ def _decided(run: Run) -> RecipePlan:
         _first_refusal(run.outcomes) if refused else run.why,
         run.outcomes,
         () if refused else run.changes(),
-        _left_out(run.recipe, run.wanted),
+        left_out=_left_out(run.recipe, run.wanted),
     )
 
 

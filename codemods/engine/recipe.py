@@ -130,8 +130,12 @@ class Run:
 
     def in_force(self, edit: str) -> bool:
         """Whether an edit's effect is in the tree, or will be."""
+        return edit in self._present or self.makes(edit)
+
+    def makes(self, edit: str) -> bool:
+        """Whether this run makes the edit."""
         outcome = self._outcomes.get(edit)
-        return edit in self._present or (outcome is not None and outcome.status is Status.EDIT)
+        return outcome is not None and outcome.status is Status.EDIT
 
     def is_present(self, edit: str) -> bool:
         """Whether the tree has the edit's effect already."""

@@ -217,8 +217,9 @@ def _why(run: Run, launches: Launches) -> str:
     return why.of_missing(
         run.sources,
         launches,
+        warmup.FUNCTION,
         listed=edits.KERNEL in there,
-        uncalled=warmup.FUNCTION if edits.WARMUP in there else None,
+        is_there=edits.WARMUP in there,
     )
 
 

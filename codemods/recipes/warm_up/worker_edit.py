@@ -65,7 +65,11 @@ def decide(run: Run, call: Call) -> None:
         if file is None:
             raise Refusal(Reason.NO_ANCHOR, f"there is no {WORKER}")
         require_function(run, file, call.function)
-        run.take(edit(file, call, run.sources_after()), file)
+        sources = run.sources_after()
+        edited = edit(file, call, sources)
+        if edited.outcome.status is Status.EDIT and not run.makes(edit_names.WARMUP):
+            _require_fit(edited, file, call, sources)
+        run.take(edited, file)
 
 
 def edit(worker: SourceFile, call: Call, sources: Sources) -> Edited:
@@ -94,6 +98,20 @@ def edit(worker: SourceFile, call: Call, sources: Sources) -> Edited:
         worker.name,
     )
     return Edited(outcome, changed, marker=f"{call.function}({runner})")
+
+
+def _require_fit(edited: Edited, worker: SourceFile, call: Call, sources: Sources) -> None:
+    """Refuse a call that does not fit the function that the tree has already."""
+    assert edited.module is not None
+    made = SourceFile.made(worker.name, edited.module.bytes, edited.module)
+    calls = existing_calls(made, call, sources)
+    for problem in calls.problems if calls is not None else ():
+        raise Refusal(
+            Reason.NOT_REACHED,
+            f"expected {call.function} to be one that the worker can call; found that with the "
+            f"call put in, {problem.why}; change the function, or --replace it",
+            worker.name,
+        )
 
 
 def existing_calls(worker: SourceFile, call: Call, sources: Sources) -> Calls | None:

@@ -53,6 +53,32 @@ def test_each_edit_changes_its_own_file(tmp_path: Path) -> None:
     }
 
 
+OWN = b"""
+
+@torch.inference_mode()
+def warmup_v1_slot_mapping_kernel(model_runner):
+    block_tables = model_runner.input_batch.block_table
+    block_tables.commit_block_table(1)
+    block_tables.clear_row(0)
+"""
+
+
+def test_a_function_is_replaced_whose_lines_come_again_at_another_indent(tmp_path: Path) -> None:
+    tree = BASE.changed({f"vllm/{WARMUP}": BASE.inside[WARMUP] + OWN})
+    tree.write_to(tmp_path)
+    (one,) = make_plan(Checkout.find(tmp_path), [RECIPE], replace_known=True).recipes
+    assert statuses(one)[WARM] == (Status.EDIT, Reason.REPLACED)
+
+
+def test_no_call_is_made_of_a_function_that_takes_more(tmp_path: Path) -> None:
+    own = OWN.replace(b"(model_runner)", b"(model_runner, size)")
+    tree = BASE.changed({f"vllm/{WARMUP}": BASE.inside[WARMUP] + own})
+    result = run(tmp_path, tree, ALL - {WARM})
+    assert statuses(result)[WORK] == (Status.REFUSED, Reason.NOT_REACHED)
+    assert "takes (model_runner, size)" in result.why
+    assert result.changes == ()
+
+
 def test_what_an_edit_says_is_on_its_line(tmp_path: Path) -> None:
     result = run(tmp_path, with_tests())
     after = {change.path: change.after.decode().splitlines() for change in result.changes}

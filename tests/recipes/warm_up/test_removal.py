@@ -226,7 +226,7 @@ def test_the_tree_works_between_the_writes(tmp_path: Path) -> None:
 
 
 CHANGES = {
-    "the function": (WARMUP, b"# Block 0 is the null block.", b"# Block 0 is never used."),
+    "the function": (WARMUP, b"# Block 1: block 0 is the null block.", b"# Block 0 is never used."),
     "its signature": (WARMUP, b"(model_runner: Any) -> None", b"(model_runner) -> None"),
     "a comment above it": (
         WARMUP,

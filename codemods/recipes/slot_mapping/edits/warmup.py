@@ -41,21 +41,21 @@ def {FUNCTION}(model_runner: Any) -> None:
 _ONE_DOCSTRING = """Compile the V1 slot mapping kernel for the runner's own block tables.
 
     The compile key depends on the tables. Row 0 is borrowed for one token of block 1
-    and cleared again. Tables with a row in use are left alone: live requests may own
-    it (elastic EP runs the warm-up again), and the kernel has run on them."""
+    and cleared again. Tables with a row in use are left alone: a live request may own
+    the row (elastic EP runs the warm-up again), and has compiled the kernel."""
 
 _SEVERAL_DOCSTRING = """Compile the V1 slot mapping kernels for the runner's own block tables.
 
     The compile keys depend on the tables. Rows 0 and 1 are borrowed for tokens of
-    block 1 and cleared again. Tables with a row in use are left alone: live requests
-    may own it (elastic EP runs the warm-up again), and the kernels have run on them."""
+    block 1 and cleared again. Tables with a row in use are left alone: a live request
+    may own the row (elastic EP runs the warm-up again), and has compiled the kernels."""
 
 _ONE_LAUNCH = """\
     # Same dtypes and alignment as in the runner's call.
     query_start_loc = torch.arange(2, dtype=torch.int32, device=model_runner.device)
     positions = torch.zeros(1, dtype=torch.int64, device=model_runner.device)
     try:
-        # Block 0 is the null block.
+        # Block 1: block 0 is the null block.
         block_tables.add_row(tuple([1] for _ in groups), 0)
         block_tables.commit_block_table(1)
         block_tables.compute_slot_mapping(1, query_start_loc, positions)
@@ -64,7 +64,7 @@ _ONE_LAUNCH = """\
         block_tables.commit_block_table(1)
 """
 _ONE_CLEAN_UP = """\
-    # Dummy runs may use these slots: leave none of block 1.
+    # Leave no slot of block 1 in the slot mapping.
     block_tables.compute_slot_mapping(1, query_start_loc, positions)
 """
 
@@ -74,7 +74,7 @@ _SEVERAL_LAUNCHES = """\
     # Same dtypes and alignment as in the runner's call.
     positions = torch.zeros(size, dtype=torch.int64, device=model_runner.device)
     try:
-        # Block 0 is the null block.
+        # Block 1: block 0 is the null block.
         for row in range(size):
             block_tables.add_row(tuple([1] for _ in groups), row)
         block_tables.commit_block_table(size)
@@ -95,7 +95,7 @@ _SEVERAL_LAUNCHES = """\
         block_tables.commit_block_table(size)
 """
 _SEVERAL_CLEAN_UP = """\
-    # Dummy runs may use these slots: leave none of block 1.
+    # Leave no slot of block 1 in the slot mapping.
     block_tables.compute_slot_mapping(size, query_start_loc, positions)
 """
 

@@ -16,6 +16,20 @@ from codemods.transforms.known_text import regex
 
 # What 0.1.0 said in place of today's comments.
 _COMMENTS_0_1_0 = {
+    """\
+a live request may own
+    the row (elastic EP runs the warm-up again), and has compiled the kernel.""": """\
+live requests may own
+    it (elastic EP runs the warm-up again), and the kernel has run on them.""",
+    """\
+a live request
+    may own the row (elastic EP runs the warm-up again), and has compiled the kernels.""": """\
+live requests
+    may own it (elastic EP runs the warm-up again), and the kernels have run on them.""",
+    "# Block 1: block 0 is the null block.": "# Block 0 is the null block.",
+    "# Leave no slot of block 1 in the slot mapping.": (
+        "# Dummy runs may use these slots: leave none of block 1."
+    ),
     "    size = min([2, ": """\
     # All calls have the same number of tokens, so that each of them sends the next on
     # to another kernel.

@@ -22,6 +22,7 @@ from codemods.recipes.slot_mapping.facts.names import (
 )
 from codemods.recipes.warm_up.launches import Launches
 from codemods.recipes.warm_up.method import find_method
+from codemods.recipes.warm_up.warmup_edit import MODULE
 from codemods.transforms import names
 from codemods.transforms.jit import Scope, parameters
 
@@ -50,7 +51,7 @@ def of_fixed(function: str) -> str:
     """Why a tree with the fix in it needs nothing."""
     return (
         f"{function} launches the kernel before the first request, and {PARAMETER} is in "
-        "do_not_specialize. So no request waits for a compile."
+        "do_not_specialize. So no request waits for a compile of it."
     )
 
 
@@ -62,17 +63,18 @@ def of_unlisted(function: str) -> str:
     )
 
 
-def of_missing(sources: Sources, launches: Launches, *, listed: bool, uncalled: str | None) -> str:
-    """What is compiled while requests wait, where the worker does not call the warm-up.
+def of_missing(
+    sources: Sources, launches: Launches, own: str, *, listed: bool, is_there: bool
+) -> str:
+    """What is compiled while requests wait, where the worker does not call the warm-up `own`.
 
-    `listed` says that the parameter is in do_not_specialize; `uncalled` is our function where the
-    tree has it.
+    `listed` says that the parameter is in do_not_specialize, `is_there` that the tree has `own`.
     """
     found = _warmups(sources)
     reported = _reported(sources)
     if found:
         return _in_part(found, _size_is_constant(launches), listed, reported)
-    elsewhere = _elsewhere(sources)
+    elsewhere = _elsewhere(sources, own)
     if elsewhere is not None:
         return (
             f"{elsewhere} calls {BLOCK_TABLE_CLASS}.{METHOD}, but the tool found no proof that "
@@ -80,8 +82,8 @@ def of_missing(sources: Sources, launches: Launches, *, listed: bool, uncalled: 
             f"{_while_they_wait(listed)}. {reported}"
         )
     lead = f"{PARAMETER} is in do_not_specialize, but no" if listed else "No"
-    if uncalled is not None:
-        lead = f"The worker does not call {uncalled}, and no other"
+    if is_there:
+        lead = f"The worker does not call {own}, and no other"
     return (
         f"{lead} warm-up calls {BLOCK_TABLE_CLASS}.{METHOD}. So its Triton kernel "
         f"{_while_they_wait(listed)}. {reported}"
@@ -120,7 +122,7 @@ def _left_out(warmup: UpstreamWarmup, constant: bool) -> str:
     if warmup.conditions:
         engines.append("engines for which it is not called")
     if warmup.sizes is not None:
-        other = "block size" if constant else "compile key"
+        other = "block size or compile key" if constant else "compile key"
         engines.append(f"engines whose tables have another {other}")
     text = _listed(engines) if engines else ""
     return f"{text[:1].upper()}{text[1:]}"
@@ -129,7 +131,7 @@ def _left_out(warmup: UpstreamWarmup, constant: bool) -> str:
 def _own_tables(found: list[UpstreamWarmup]) -> str:
     sizes = found[0].sizes
     parts = [f"block sizes {_listed([*map(str, sizes)])}"] if sizes else []
-    parts += [f"in some engines {one.name} adds others" for one in found[1:2]]
+    parts += [f"{one.name} makes other tables for some engines" for one in found[1:2]]
     return f"on tables of its own ({'; '.join(parts)})" if parts else "on tables of its own"
 
 
@@ -170,15 +172,15 @@ def _size_is_constant(launches: Launches) -> bool:
     )
 
 
-def _elsewhere(sources: Sources) -> str | None:
-    """A warm-up by its name in the runner, the tables or the worker, as some forks have."""
-    for relative in (RUNNER, BLOCK_TABLE, WORKER):
+def _elsewhere(sources: Sources, own: str) -> str | None:
+    """A function beside our `own` that is a warm-up by its name, as some forks have."""
+    for relative in (RUNNER, BLOCK_TABLE, WORKER, MODULE):
         file = _read(sources, relative)
         for call in _CALLED.finditer(file.data) if file else ():
             assert file is not None
             around = _DEFINED.findall(file.data, 0, call.start())
             name = around[-1].decode() if around else ""
-            if "warm" in name.lower() and _calls(_parsed(file), name):
+            if name != own and "warm" in name.lower() and _calls(_parsed(file), name):
                 return f"{name} of {file.name}"
     return None
 

@@ -144,7 +144,7 @@ def test_tables_of_its_own_leave_other_block_sizes_where_each_is_a_kernel(tmp_pa
     )
     files = {"v1/worker/block_table.py": block_table}
     found = why(tmp_path, {**files, **warming(ON_TABLES_OF_ITS_OWN)})
-    assert "engines whose tables have another block size compile it" in found
+    assert "engines whose tables have another block size or compile key compile it" in found
 
 
 def test_a_warm_up_of_every_engine_leaves_nobody_out(tmp_path: Path) -> None:
@@ -162,6 +162,13 @@ def test_the_condition_of_a_fork_is_shown_as_written(tmp_path: Path) -> None:
 def test_a_warm_up_without_the_parameter_listed_leaves_the_other_classes(tmp_path: Path) -> None:
     found = why(tmp_path, warming(ON_THE_RUNNERS_TABLES), UNLISTED)
     assert f". All engines compile it again {CLASSES} that this does not launch" in found
+
+
+def test_a_warm_up_of_another_name_beside_ours_is_named(tmp_path: Path) -> None:
+    module = trees.fork("00-monitor-in-triton-utils").tree.inside[trees.WARMUP].decode()
+    own = "\n\ndef acme_warm_slots(runner):\n    runner.tables.compute_slot_mapping(1, s, p)\n"
+    found = why(tmp_path, {trees.WARMUP: module + own})
+    assert found.startswith("acme_warm_slots of vllm/v1/worker/gpu/warmup.py calls ")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +203,7 @@ def test_what_only_reads_like_a_warm_up_is_not_named(tmp_path: Path, text: str) 
 def test_a_fixed_tree_needs_nothing(tmp_path: Path) -> None:
     assert why(tmp_path, {}, "03-fix-in-place") == (
         "warmup_v1_slot_mapping_kernel launches the kernel before the first request, and "
-        "num_tokens is in do_not_specialize. So no request waits for a compile."
+        "num_tokens is in do_not_specialize. So no request waits for a compile of it."
     )
 
 
