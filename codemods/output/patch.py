@@ -137,16 +137,12 @@ def _takes_out(plan: RecipePlan) -> bool:
 
 
 def _dep3_fields(plan: RecipePlan, mail: Mail) -> bytes:
-    if _takes_out(plan):
-        fields = f"Origin: vendor\nForwarded: not-needed\nLast-Update: {mail.date:%Y-%m-%d}\n"
-        return fields.encode()
-    origin = plan.about.origin
-    return (
-        f"Origin: other, {origin}\n"
-        f"Bug: {origin}\n"
-        f"Forwarded: {origin}\n"
-        f"Last-Update: {mail.date:%Y-%m-%d}\n"
-    ).encode()
+    """Upstream has, or closed, a fix of its own: none of these patches is sent there."""
+    fields = ["Origin: vendor" if _takes_out(plan) else f"Origin: other, {NAME} {version()}"]
+    if not _takes_out(plan):
+        fields.append(f"Bug: {plan.about.origin}")
+    fields += ["Forwarded: not-needed", f"Last-Update: {mail.date:%Y-%m-%d}"]
+    return "".join(f"{field}\n" for field in fields).encode()
 
 
 def _body(plan: RecipePlan) -> str:

@@ -167,9 +167,10 @@ def test_a_mailbox_has_header_body_diffstat_and_full_index_lines(tmp_path: Path)
 def test_dep3_is_the_mailbox_with_four_more_fields(tmp_path: Path) -> None:
     plan = plan_over(tmp_path, ("vllm/a.py", b"x\n", b"y\n"))
     pull = ABOUT.origin.encode()
-    fields = b"Origin: other, %b\nBug: %b\nForwarded: %b\nLast-Update: 2026-05-20\n"
+    fields = b"Origin: other, vllm-codemods %b\nBug: %b\nForwarded: not-needed\n"
+    fields += b"Last-Update: 2026-05-20\n"
     header, body = git_form(plan).split(b"\n\n", 1)
-    assert dep3_form(plan) == header + b"\n" + fields % (pull, pull, pull) + b"\n" + body
+    assert dep3_form(plan) == header + b"\n" + fields % (version().encode(), pull) + b"\n" + body
 
 
 def test_a_mailbox_ends_with_its_last_hunk(tmp_path: Path) -> None:
