@@ -137,7 +137,8 @@ def test_markdown_has_the_recipes_title(clone: Clone, tree: Path) -> None:
     ran = clone.run("check", tree, "--format", "markdown")
     assert ran.code == 1
     assert ran.stdout.startswith(f"## Block copy warm-up: fixable\n\n{WHY}")
-    assert re.findall(r"^\| (\w+) \| vllm/", ran.stdout, re.MULTILINE) == [*CHANGED.values()]
+    rows = re.findall(r"^\| (\w+) \| edit \| [\w-]+ \| vllm/", ran.stdout, re.MULTILINE)
+    assert rows == [*CHANGED.values()]
 
 
 def test_json_is_as_the_schema_says(clone: Clone, tree: Path) -> None:

@@ -116,6 +116,7 @@ MORE_TESTS = (
     "output/test_schema.py",
     "recipes/kv_block_zeroing/test_releases.py",
     "recipes/kv_block_zeroing/test_with_slot_mapping.py",
+    "recipes/kv_block_zeroing/proofs/test_planted.py",
     "recipes/slot_mapping/proofs/test_planted.py",
     "recipes/slot_mapping/proofs/test_release.py",
     "recipes/slot_mapping/test_check_of_planted.py",

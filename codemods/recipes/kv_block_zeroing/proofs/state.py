@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
+from codemods.prove import process_settings
 from codemods.prove.job import CannotRunError
 from codemods.prove.proof import Proof, failed, passed
 from codemods.prove.proof_process import serve
@@ -83,12 +84,16 @@ SITUATIONS = (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that must survive: the caches' bytes, the zeroer's attributes, the random states."""
+    """All that must survive: the caches' bytes, the zeroer, the process's random states, settings.
+
+    `tensors` and `values` are the zeroer's attributes.
+    """
 
     memory: list[Any]
     tensors: dict[str, tuple[int, Any]] = field(default_factory=dict)
     values: dict[str, object] = field(default_factory=dict)
     random: tuple[object, ...] = ()
+    settings: dict[str, object] = field(default_factory=dict)
 
 
 def prove(job: Job) -> Proof:
@@ -113,8 +118,8 @@ def prove(job: Job) -> Proof:
                             )
     return passed(
         NAME,
-        "the null block is zeroed where there is one, and the caches, the zeroer and the random "
-        "state are otherwise as before, also when the launch raises",
+        "the null block is zeroed where there is one, and the caches, the zeroer, the random state "
+        "and torch's settings are otherwise as before, also when the launch raises",
         **figures,
     )
 
@@ -146,7 +151,11 @@ def _run(
 def _snapshot(engine: Engine) -> Snapshot:
     import torch
 
-    snapshot = Snapshot(engine.memory(), random=random_states(torch.device(engine.cache.device)))
+    snapshot = Snapshot(
+        engine.memory(),
+        random=random_states(torch.device(engine.cache.device)),
+        settings=process_settings.process_settings(),
+    )
     for name, value in _flattened(vars(engine.zeroer)):
         if isinstance(value, torch.Tensor):
             snapshot.tensors[name] = (value.data_ptr(), value.cpu().numpy().copy())
@@ -185,6 +194,7 @@ def _differences(before: Snapshot, after: Snapshot) -> Iterator[str]:
         if new_value != value and not (name.endswith("_index") and new_value == next_turn):
             yield f"changes the zeroer's {name} from {value} to {new_value}"
     yield from moved(before.random, after.random)
+    yield from process_settings.changed(before.settings, after.settings)
 
 
 if __name__ == "__main__":
