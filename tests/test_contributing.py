@@ -164,7 +164,7 @@ def test_a_patch_has_the_recipes_words_and_applies(
         ("\n- kernel, vllm/v1/worker/block_copier.py:", FORMATS[1:]),
         ("\nhttps://example.org/block-copier/7\n", FORMATS[1:]),
         (" (apply --recipe copy-blocks)\n", FORMATS[1:]),
-        ("\nOrigin: other, https://example.org/block-copier/7\n", FORMATS[2:]),
+        ("\nBug: https://example.org/block-copier/7\n", FORMATS[2:]),
     )
     assert [text for text, forms in words if (text in head) is not (form in forms)] == []
     subprocess.run(["git", "apply"], input=ran.stdout, text=True, cwd=tree, check=True)
