@@ -50,8 +50,8 @@ class Pace:
     needs_s: float
 
 
-# Measured on 16 processors: beside 20 others a dense server is up after 82 to 155 s, a hybrid one
-# (which compiles Mamba's kernels at start from 0.22 on) after 245 to 258 s, if it is at all.
+# Measured on 16 processors: a dense server beside 21 others is up after 101 to 163 s, a hybrid one
+# (which compiles Mamba's kernels at start from 0.22 on) beside 8 or 11 others after 199 to 226 s.
 QUICK = Pace(at_once=22, limit_s=260.0, needs_s=200.0)
 SLOW = Pace(at_once=12, limit_s=400.0, needs_s=330.0)
 BESIDE = Pace(at_once=4, limit_s=400.0, needs_s=330.0)

@@ -62,9 +62,9 @@ class Asked:
 
     def _options(self, recipe: Recipe, part: RecipePlan) -> tuple[str, ...]:
         """The options that decided the recipe's part, as the command line takes them."""
-        left = wanted(recipe, self.only, self.skip)
-        option, named = ("--only", left) if self.only else ("--skip", {*recipe.edits} - left)
-        edits = [word for edit in recipe.edits if edit in named for word in (option, edit)]
+        option = "--only" if self.only else "--skip"
+        named = [edit for edit in recipe.edits if (edit in part.left_out) is not bool(self.only)]
+        edits = [word for edit in named for word in (option, edit)]
         replaced = any(outcome.reason is Reason.REPLACED for outcome in part.outcomes)
         package = ["--package", self.package] if self.package else []
         return (*edits, *(["--replace"] if replaced else []), *package)

@@ -137,7 +137,7 @@ def _takes_out(plan: RecipePlan) -> bool:
 
 
 def _dep3_fields(plan: RecipePlan, mail: Mail) -> bytes:
-    """Upstream has, or closed, a fix of its own: none of these patches is sent there."""
+    """DEP-3's fields; the patch was not sent upstream, which has a fix of its own or closed one."""
     fields = ["Origin: vendor" if _takes_out(plan) else f"Origin: other, {NAME} {version()}"]
     if not _takes_out(plan):
         fields.append(f"Bug: {plan.about.origin}")

@@ -22,8 +22,8 @@ def {FUNCTION}(model_runner: Any) -> None:
     """Compile the KV block zeroing kernel on the runner's own zeroer.
 
     The scheduler names blocks to zero for real requests alone, so no dummy run gets
-    there. Block 0 is the null block: no request depends on what it holds, on a live
-    engine neither (elastic EP runs the warm-up again).
+    there. Block 0 is the null block: no request depends on what it holds, so the call
+    is safe on a live engine too (elastic EP runs the warm-up again).
     """
 '''
 

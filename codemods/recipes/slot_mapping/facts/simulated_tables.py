@@ -44,8 +44,8 @@ TABLE = Setting("block_tables[…]")
 ONE_TABLE = Setting("block_tables[…][one]")
 COUNTS = "num_blocks_per_row"
 BATCH_FILE = "v1/worker/gpu_input_batch.py"
-# The blocks of some engines hold 16 tokens, and a warm-up gives a row one block.
-_POSITIONS = 16
+# Positions that a row with one block has, but for engines with smaller blocks than the default's.
+_POSITIONS_OF_A_ROW = 16
 _ARGUMENTS = ("num_reqs", "query_start_loc", "positions")
 _DTYPES = {"query_start_loc": "int32", "positions": "int64"}
 _HAS_A_DEVICE = frozenset({"torch.cuda.is_available", "current_platform.is_cuda_alike"})
@@ -486,7 +486,7 @@ def _misfits(
 
 
 def _is_beyond(positions: Tensor) -> bool:
-    return _is_more(positions.largest, Known(_POSITIONS - 1)) and not _is_more(
+    return _is_more(positions.largest, Known(_POSITIONS_OF_A_ROW - 1)) and not _is_more(
         positions.length, positions.largest or Known(0)
     )
 
