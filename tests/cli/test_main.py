@@ -23,6 +23,8 @@ import pytest
 
 from codemods.cli.main import main
 from codemods.engine import registry
+from codemods.prove.proof import Proof, ProofStatus, Row
+from codemods.prove.subject import Subject
 from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, fork
 
 BASE = fork("00-monitor-in-triton-utils").tree
@@ -772,3 +774,32 @@ def test_an_interrupt_at_any_time_is_one_line(program: str, printed: str, tree: 
     assert len(ran.stderr.splitlines()) == 1
     assert "interrupted" in ran.stderr
     assert files == {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("options", "statuses", "code"),
+    [
+        ((), ("pass", "skipped"), 0),
+        (("--strict",), ("pass", "skipped"), 1),
+        (("--strict",), ("pass", "pass"), 0),
+        ((), ("fail", "pass"), 1),
+    ],
+)
+def test_a_skipped_row_fails_verify_where_it_is_strict(
+    options: tuple[str, ...],
+    statuses: tuple[str, ...],
+    code: int,
+    tree: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proofs = iter([Proof("made-up", ProofStatus(one), "so") for one in statuses])
+    row = Row("made-up", lambda *_: next(proofs))
+    monkeypatch.setattr(
+        "codemods.prove.rows.rows",
+        lambda plan, checkout, _: [(Subject(plan, checkout), row)] * len(statuses),
+    )
+    ran = run("verify", tree, *options)
+    assert ran.code == code
+    assert ("with --strict a skipped row fails" in ran.out) == (
+        code == 1 and "fail" not in statuses
+    )
