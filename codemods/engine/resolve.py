@@ -7,7 +7,6 @@ executed. Everybody who asks what a name means asks here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -50,7 +49,8 @@ class _Search:
             return []
         self.seen.add((file.name, path))
         first, _, rest = path.partition(".")
-        found = [] if rest else [Definition(file, node) for node in _defined(file, first)]
+        defined = () if rest else names.definitions(file.module).get(first, ())
+        found = [Definition(file, node) for node in defined]
         return found or self._assigned(file, first, rest) or self._brought_in(file, first, rest)
 
     def _assigned(self, file: SourceFile, name: str, rest: str) -> list[Definition]:
@@ -80,12 +80,6 @@ class _Search:
         if home is None or _is_number(home.data, name):
             return []
         return self.named(home, name)
-
-
-def _defined(file: SourceFile, name: str) -> Iterator[cst.FunctionDef | cst.ClassDef]:
-    for node in names.walk(file.module):
-        if isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.name.value == name:
-            yield node
 
 
 def _is_number(data: bytes, name: str) -> bool:

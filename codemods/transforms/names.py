@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 
@@ -134,8 +134,13 @@ def import_module(node: cst.ImportFrom) -> str:
     return "." * len(node.relative) + (dotted(node.module) or "")
 
 
-def assignments(body: cst.BaseSuite | cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
+@lru_cache(maxsize=512)
+def assignments(body: cst.BaseSuite | cst.Module) -> tuple[tuple[str, cst.BaseExpression], ...]:
     """`name = value` pairs of a scope, annotated ones too, in source order."""
+    return tuple(_assignments(body))
+
+
+def _assignments(body: cst.BaseSuite | cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
     for statement in walk(body):
         if not isinstance(statement, cst.SimpleStatementLine):
             continue
@@ -175,13 +180,22 @@ def _in_target(target: cst.CSTNode) -> Iterator[str]:
             yield from _in_target(element.value)
 
 
+@lru_cache(maxsize=512)
+def definitions(
+    body: cst.BaseSuite | cst.Module,
+) -> Mapping[str, tuple[cst.FunctionDef | cst.ClassDef, ...]]:
+    """The functions and classes of a scope by name, behind `if` and `try` too."""
+    found: dict[str, tuple[cst.FunctionDef | cst.ClassDef, ...]] = {}
+    for statement in walk(body):
+        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+            name = statement.name.value
+            found[name] = (*found.get(name, ()), statement)
+    return found
+
+
 def functions(body: cst.BaseSuite | cst.Module, name: str) -> tuple[cst.FunctionDef, ...]:
-    """Every definition of a function in a scope, behind `if` and `try` too."""
-    return tuple(
-        statement
-        for statement in walk(body)
-        if isinstance(statement, cst.FunctionDef) and statement.name.value == name
-    )
+    """Every definition of a function in a scope."""
+    return tuple(one for one in definitions(body).get(name, ()) if isinstance(one, cst.FunctionDef))
 
 
 def classes(body: cst.BaseSuite | cst.Module) -> Iterator[cst.ClassDef]:
