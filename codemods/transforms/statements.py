@@ -102,13 +102,17 @@ def path_to(module: cst.Module, target: cst.CSTNode) -> list[cst.CSTNode]:
     trail: list[cst.CSTNode] = []
 
     # Only lambdas hold anything but expressions below an expression, and those hold no statement.
-    outside = not isinstance(target, cst.BaseExpression)
+    closed: tuple[type[cst.CSTNode], ...] = (cst.SimpleStatementLine, cst.BaseExpression)
+    if isinstance(target, cst.BaseExpression):
+        closed = ()
+    elif not isinstance(target, cst.BaseStatement):
+        closed = (cst.BaseExpression,)
 
     def find(node: cst.CSTNode) -> bool:
-        if outside and isinstance(node, cst.BaseExpression):
-            return False
         trail.append(node)
-        if node is target or any(find(child) for child in names.children(node)):
+        if node is target:
+            return True
+        if not isinstance(node, closed) and any(find(child) for child in names.children(node)):
             return True
         trail.pop()
         return False
