@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +60,14 @@ def _interrupted() -> int:
 def unexpected(error: BaseException) -> str:
     """One line for an error that nothing foresaw, such as the end of memory or of threads."""
     what = " ".join(str(error).split())[:300]
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{where}{f': {what}' if what else ''}"
+    return f"{type(error).__name__}{_place(error)}{f': {what}' if what else ''}"
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised; nothing is imported for it, since there may be no memory left."""
+    last = error.__traceback__
+    if last is None:
+        return ""
+    while last.tb_next is not None:
+        last = last.tb_next
+    return f" at {Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
