@@ -59,7 +59,7 @@ def watch(clock: Clock) -> None:
         (files, "read_file", "read"),
         (source, "syntax_tree", "parse"),
         (source, "_parse_on_a_deep_stack", "parse"),
-        (soundness, "compiles", "parse"),
+        (planning, "compiles", "parse"),
         (planned, "make_plan", "decide"),
         (planning, "breaks", "decide"),
         (soundness, "require_sound", "decide"),

@@ -42,7 +42,7 @@ def raise_if_unmet(plans: Iterable[Plan], options: argparse.Namespace) -> None:
 
 
 def raise_if_unsound(plan: Plan) -> None:
-    """The bytes to write would not parse, or not keep what is outside the edits."""
+    """The bytes to write would not keep what is outside the edits."""
     from codemods.engine.soundness import Unsound, require_sound
 
     try:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from codemods.engine.hunks import moved_line
-
 
 class Status(str, Enum):
     """What became of one edit."""
@@ -94,6 +92,8 @@ class Outcome:
         """The outcome once its file is changed further; a refusal stays where the disk has it."""
         if self.line is None or self.status is Status.REFUSED:
             return self
+        from codemods.engine.hunks import moved_line  # few trees have a file edited twice
+
         return replace(self, line=moved_line(self.line, before, after))
 
 

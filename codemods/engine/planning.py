@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from codemods.engine.checkout import Checkout
 from codemods.engine.plan import (
+    FileChange,
     Outcome,
     Plan,
     Reason,
@@ -18,8 +19,8 @@ from codemods.engine.plan import (
     verdict_of,
 )
 from codemods.engine.recipe import Recipe, Run, too_deep_refused
-from codemods.engine.soundness import breaks
 from codemods.engine.sources import Refusal, Sources
+from codemods.transforms.source import compiles
 
 
 def make_plan(
@@ -99,6 +100,11 @@ def _decided(run: Run) -> RecipePlan:
         () if refused else run.changes(),
         left_out=_left_out(run.recipe, run.wanted),
     )
+
+
+def breaks(change: FileChange) -> bool:
+    """Whether a file that the running Python accepts would no longer be accepted."""
+    return not compiles(change.after) and compiles(change.before)
 
 
 def _left_out(recipe: Recipe, asked: frozenset[str]) -> tuple[str, ...]:

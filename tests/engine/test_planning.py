@@ -8,8 +8,8 @@ import pytest
 
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
-from codemods.engine.plan import Plan, Status, Verdict
-from codemods.engine.planning import make_plan
+from codemods.engine.plan import FileChange, Plan, Status, Verdict
+from codemods.engine.planning import breaks, make_plan
 from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree, fork
 
 BASE = fork("00-monitor-in-triton-utils").tree
@@ -113,3 +113,14 @@ def test_the_changes_fix_the_tree(tmp_path: Path) -> None:
     assert second.verdict is Verdict.ALREADY_FIXED
     assert second.changes == ()
     assert {one.status for one in second.outcomes} <= {Status.PRESENT, Status.NOT_NEEDED}
+
+
+GOOD, BROKEN = b"a = 1\n", b"a = = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "broken"),
+    [(GOOD, BROKEN, True), (GOOD, GOOD, False), (BROKEN, BROKEN, False), (BROKEN, GOOD, False)],
+)
+def test_only_what_was_python_can_be_broken(before: bytes, after: bytes, broken: bool) -> None:
+    assert breaks(FileChange("a.py", before, after, (KERNEL,))) is broken

@@ -5,23 +5,14 @@ from __future__ import annotations
 import pytest
 
 from codemods.engine.plan import FileChange
-from codemods.engine.soundness import Unsound, breaks, require_sound
+from codemods.engine.soundness import Unsound, require_sound
 from tests.plans import plan_of
 
 GOOD = b"a = 1\n"
-BROKEN = b"a = = 1\n"
 
 
 def change(before: bytes, after: bytes, path: str = "a.py") -> FileChange:
     return FileChange(path, before, after, ("table",))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "broken"),
-    [(GOOD, BROKEN, True), (GOOD, GOOD, False), (BROKEN, BROKEN, False), (BROKEN, GOOD, False)],
-)
-def test_only_what_was_python_can_be_broken(before: bytes, after: bytes, broken: bool) -> None:
-    assert breaks(change(before, after)) is broken
 
 
 @pytest.mark.parametrize(
@@ -37,14 +28,11 @@ def test_a_sound_change_goes_on(before: bytes, after: bytes) -> None:
     require_sound(plan_of(changes=[change(before, after)]))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [(GOOD, BROKEN, "a.py: the rewritten file"), (b"a = 1\r", b"a = 2\r", "a.py: parsing it")],
-)
-def test_an_unsound_change_is_named(before: bytes, after: bytes, message: str) -> None:
-    with pytest.raises(Unsound, match=message):
-        require_sound(plan_of(changes=[change(GOOD, GOOD, "z.py"), change(before, after)]))
+def test_an_unsound_change_is_named() -> None:
+    changes = [change(GOOD, GOOD, "z.py"), change(b"a = 1\r", b"a = 2\r")]
+    with pytest.raises(Unsound, match=r"a\.py: parsing it"):
+        require_sound(plan_of(changes=changes))
 
 
 def test_what_is_no_python_is_not_asked() -> None:
-    require_sound(plan_of(changes=[change(b"a,b\r", BROKEN, "v.dist-info/RECORD")]))
+    require_sound(plan_of(changes=[change(b"a,b\r", b"a,c\r", "v.dist-info/RECORD")]))
