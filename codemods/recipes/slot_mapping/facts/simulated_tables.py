@@ -507,6 +507,8 @@ def _is_a_buffer(base: Value) -> bool:
 
 
 def _definitions(sources: Sources, path: DottedName) -> tuple[Definition, ...]:
+    if not path.file.name:
+        return ()  # this tool's own text, in no file yet: it calls nothing of its own
     if path.imported is None:
         return definitions(sources, path.file, path.text)
     return imported(sources, path.file, path.imported, path.text.partition(".")[2])
