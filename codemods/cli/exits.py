@@ -6,10 +6,11 @@ Modules that only one cause needs are imported by it, so that `check` starts fas
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from codemods.engine.plan import FileChange, Plan, Verdict
+from codemods.engine.repository import may_be_tracked
 from codemods.output.table import refusal_lines
 
 NOTHING, WOULD_CHANGE, FAILED, USAGE, REFUSED, WRITE_FAILED = 0, 1, 1, 2, 3, 4
@@ -51,8 +52,10 @@ def raise_if_unsound(plan: Plan) -> None:
         raise Stop(REFUSED, str(error)) from None
 
 
-def raise_if_dirty(root: Path, changes: Iterable[FileChange]) -> None:
+def raise_if_dirty(root: Path, changes: Sequence[FileChange]) -> None:
     """A file to write has changes that are not committed."""
+    if not any(may_be_tracked(root / change.path) for change in changes):
+        return
     from codemods.engine.uncommitted import GitUnsure, dirty_files
 
     try:

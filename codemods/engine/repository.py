@@ -128,6 +128,14 @@ def is_bare(root: Path) -> bool:
     return found is not None and found.top is None
 
 
+def may_be_tracked(path: Path) -> bool:
+    """Whether a file is in a repository's work tree, also where the repository is broken."""
+    try:
+        return Repository.around(Path(os.path.realpath(path)).parent) is not None
+    except (BrokenRepository, OSError):
+        return True
+
+
 def may_leave_out(path: Path) -> bool:
     """Whether the repository around a file has an index that can mark files as left out."""
     try:

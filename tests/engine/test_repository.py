@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.engine.repository import BrokenRepository, Repository, head_commit
+from codemods.engine.repository import BrokenRepository, Repository, head_commit, may_be_tracked
 from tests.repositories import commit, git, repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -80,3 +80,15 @@ def test_a_git_file_that_leads_nowhere_is_one_line(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: /nowhere\n")
     with pytest.raises(BrokenRepository, match="names no repository"):
         Repository.at(tmp_path)
+
+
+def test_a_file_may_be_tracked_where_a_repository_is_around_it(root: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = outside / "link.py"
+    link.symlink_to(root / "a.py")
+    assert may_be_tracked(root / "folder" / "a.py")
+    assert may_be_tracked(link)
+    assert not may_be_tracked(outside / "a.py")
+    (outside / ".git").write_text("gitdir: ../nowhere\n")
+    assert may_be_tracked(outside / "a.py")
