@@ -24,6 +24,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """argparse makes one for each option, and asks shutil for a width that it is not given."""
+    return argparse.HelpFormatter(prog, width=streams.columns() - 2)
+
+
 class _VerbParser(argparse.ArgumentParser):
     """Says itself what it does not know: the parser above lists no option of a verb."""
 
@@ -53,6 +58,7 @@ def parser(run: Mapping[str, Verb], argv: Sequence[str]) -> argparse.ArgumentPar
         description="Make warm-up fixes in a vLLM tree, and prove them.",
         epilog="Exit codes: 0 done or nothing to do, 1 would change or a proof fails, "
         "2 usage, 3 refused, 4 a write failed and was undone, 130 interrupted (Ctrl-C).",
+        formatter_class=_formatter,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(
@@ -60,7 +66,10 @@ def parser(run: Mapping[str, Verb], argv: Sequence[str]) -> argparse.ArgumentPar
     )
     for name, words in _VERBS.items():
         one = verbs.add_parser(
-            name, help=words.summary, description=f"{words.summary.capitalize()}. {words.more}"
+            name,
+            help=words.summary,
+            description=f"{words.summary.capitalize()}. {words.more}",
+            formatter_class=_formatter,
         )
         one.set_defaults(run=run[name])
         if name in argv:

@@ -131,9 +131,20 @@ def width(stream: object) -> int | None:
     """The terminal's columns, which COLUMNS overrides; None where the stream is no terminal."""
     if not os.environ.get("COLUMNS") and not _is_terminal(stream):
         return None
-    import shutil
+    return columns()
 
-    return shutil.get_terminal_size().columns
+
+def columns() -> int:
+    """What COLUMNS says, else the terminal's columns, else 80.
+
+    As shutil.get_terminal_size() has it, but to load shutil takes longer than to make the parser.
+    """
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    with suppress(AttributeError, ValueError, OSError):  # closed, or no terminal
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    return 80
 
 
 def progress(running: str | None) -> None:

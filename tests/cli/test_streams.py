@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -75,6 +76,19 @@ def test_a_line_is_wrapped_on_a_terminal_alone(
     monkeypatch.setattr(sys, "stderr", stream)
     streams.log("a/long/place/in/vllm.py:120: worker refused: no place")
     assert stream.getvalue().splitlines() == lines
+
+
+@pytest.mark.parametrize("said", ["", "0", "-7", "wide", "61"])
+def test_the_columns_are_those_that_shutil_finds(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", said)
+    assert streams.columns() == shutil.get_terminal_size().columns
+
+
+def test_a_closed_stdout_has_the_columns_of_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__stdout__", None)
+    assert streams.columns() == 80
 
 
 @pytest.mark.parametrize("verb", ["check", "diff", "apply"])
