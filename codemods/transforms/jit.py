@@ -71,7 +71,9 @@ class Scope:
     def _inside(self, node: cst.Module | cst.FunctionDef | cst.ClassDef) -> Scope:
         """The scope inside a definition: what it binds itself hides what is bound outside."""
         body = node if isinstance(node, cst.Module) else node.body
-        parts = [body, node.params] if isinstance(node, cst.FunctionDef) else [body]
+        parts: list[cst.CSTNode] = [body]
+        if isinstance(node, cst.FunctionDef):
+            parts.append(node.params)
         bound = Counter(name for one in names.descend(parts) for name in names.bound_by(one))
         imported = names.imports(body)
         assigned = [*names.assignments(body)]

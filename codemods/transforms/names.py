@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 
@@ -209,9 +209,11 @@ def calls(node: cst.CSTNode) -> tuple[cst.Call, ...]:
     return tuple(inner for inner in descend(node) if type(inner) is cst.Call)
 
 
-def descend(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+def descend(
+    nodes: cst.CSTNode | list[cst.CSTNode] | list[cst.BaseExpression],
+) -> Iterator[cst.CSTNode]:
     """The nodes and all below them in source order, without the insides of nested definitions."""
-    stack = [nodes] if isinstance(nodes, cst.CSTNode) else list(nodes)[::-1]
+    stack = [*reversed(nodes)] if isinstance(nodes, list) else [nodes]
     while stack:
         node = stack.pop()
         yield node

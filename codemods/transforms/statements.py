@@ -102,17 +102,20 @@ def path_to(module: cst.Module, target: cst.CSTNode) -> list[cst.CSTNode]:
     trail: list[cst.CSTNode] = []
 
     # Only lambdas hold anything but expressions below an expression, and those hold no statement.
-    closed: tuple[type[cst.CSTNode], ...] = (cst.SimpleStatementLine, cst.BaseExpression)
-    if isinstance(target, cst.BaseExpression):
-        closed = ()
-    elif not isinstance(target, cst.BaseStatement):
-        closed = (cst.BaseExpression,)
+    # isinstance() would ask every class of expressions, for each kind of node.
+    kinds = type(target).__mro__
+    closed: frozenset[type] = frozenset({cst.SimpleStatementLine, cst.BaseExpression})
+    if cst.BaseExpression in kinds:
+        closed = frozenset()
+    elif cst.BaseStatement not in kinds:
+        closed = frozenset({cst.BaseExpression})
 
     def find(node: cst.CSTNode) -> bool:
         trail.append(node)
         if node is target:
             return True
-        if not isinstance(node, closed) and any(find(child) for child in names.children(node)):
+        is_open = closed.isdisjoint(type(node).__mro__)
+        if is_open and any(find(child) for child in names.children(node)):
             return True
         trail.pop()
         return False
