@@ -117,18 +117,18 @@ def _why(run: Run, found: Zeroer, warm: bool) -> str:
         return "The kernel that zeroes KV cache blocks is compiled before the first request."
     if warm:
         return (
-            f"{CLASS}.warmup compiles the kernel for one class of {PARAMETER}; requests that name "
+            f"{CLASS}.warmup compiles the kernel for one class of {PARAMETER}. Requests that name "
             "another number of blocks to zero wait for a compile of their own."
         )
-    kernel_name, whose = found.kernels[0].name, "hybrid models"
-    start = "No warm-up zeroes KV cache blocks"
+    start, whose = "No warm-up zeroes KV cache blocks.", "hybrid models"
     for helper, types in upstream.helpers(run.sources):
-        of = f", and only for {', '.join(types)}" if types else ""
-        start = f"Of the warm-ups only {helper} zeroes KV cache blocks{of}"
-        whose = "other hybrid models" if types else whose
+        start = f"Of the warm-ups only {helper} zeroes KV cache blocks."
+        if types:
+            start += f" It does so only for {', '.join(types)}."
+            whose = "other hybrid models"
     return (
-        f"{start}, so {kernel_name} is compiled, once for each class of {PARAMETER}, while the "
-        f"first requests to {whose} (attention beside Mamba) wait for it."
+        f"{start} So {found.kernels[0].name} is compiled while the first requests to {whose} "
+        f"(attention beside Mamba) wait, once for each class of {PARAMETER}."
     )
 
 
