@@ -6,12 +6,14 @@ Writes `SET.tar.zst.NN` pieces of at most 56 MiB into `.bundle/` (git ignores it
     site    the packages of requirements.txt, unpacked; beside it a wheel to decompress with
     pair    the releases that run in every case (PAIR), each with its tests
     rest    the other releases (REST), likewise
+    later   releases that need torch 2.13 (LATER), and the packages of requirements-later.txt
 `unpack.py` puts them together again. The machine needs Python 3.12, torch 2.11.0, triton 3.6.0 and
-transformers 5.
+transformers 5; `later` brings torch and triton, and uses the CUDA libraries of the machine's torch.
 
 To stay small, an architecture's GPU code that the machine (compute capability 9.0) cannot run is
-zeroed, and so is FlashAttention's beyond head size 64 in bf16; programs and headers that the
-server does not load are left out. The Python files are the wheel's, byte for byte.
+zeroed, and so is FlashAttention's beyond head size 64 in bf16; programs, headers and debug
+information that the server does not load are left out. The Python files are the wheel's, byte for
+byte.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ from pypi_simple import PyPISimple
 
 PAIR = ("0.23.0", "0.26.0")
 REST = ("0.20.2", "0.21.0", "0.22.1", "0.24.0", "0.25.1")
+LATER = ("0.27.1", "0.28.0")
+SETS = ("site", "pair", "rest", "later")
+RELEASES = (*PAIR, *REST, *LATER)
 PIECE = 56 << 20
 ARCH = 90
 GLIBC = (39, 38, 36, 35, 34, 31, 28, 27, 24, 17, 12, 5)
@@ -39,8 +44,18 @@ PLATFORMS = (
     "manylinux1_x86_64",
     "any",
 )
-LEFT_OUT = ("vllm/vllm-rs", "swagger-ui-bundle.js", "libxgrammar.a")
+LEFT_OUT = ("vllm/vllm-rs", "swagger-ui-bundle.js", ".a")
+NOT_LOADED = (
+    "torch/bin/protoc",
+    "torch/include/",
+    "triton/_C/libproton",
+    "triton/backends/nvidia/lib/cupti/",
+    "triton/backends/nvidia/bin/ptxas-blackwell",
+    "triton/instrumentation/",
+    "triton/plugins/",
+)
 HEADERS = (".hpp", ".cuh", ".h", ".cu")
+HAS_DEBUG_INFO = ("libtriton.so", "libxgrammar_bindings.so")
 WINDOW = 27
 UNPACKER = "zstandard==0.25.0"
 
@@ -57,16 +72,18 @@ def pip_download(into: Path, *what: str) -> None:
 
 def download(cache: Path) -> None:
     """Fill `cache` with wheels/, vllm/ (wheels) and sd/ (sdists); what is there is kept."""
-    for name in ("wheels", "vllm", "sd"):
+    for name in ("wheels", "wheels-later", "vllm", "sd"):
         (cache / name).mkdir(parents=True, exist_ok=True)
-    if not any((cache / "wheels").glob("libcst-*.whl")):
-        pip_download(cache / "wheels", "-r", str(Path(__file__).with_name("requirements.txt")))
-    for release in (*PAIR, *REST):
+    for name, known in (("", "libcst"), ("-later", "torch")):
+        if not any((cache / f"wheels{name}").glob(f"{known}-*.whl")):
+            wanted = Path(__file__).with_name(f"requirements{name}.txt")
+            pip_download(cache / f"wheels{name}", "-r", str(wanted))
+    for release in RELEASES:
         if not any((cache / "vllm").glob(f"vllm-{release}-*.whl")):
             pip_download(cache / "vllm", f"vllm=={release}")
     if not any(cache.glob("zstandard-*.whl")):
         pip_download(cache, UNPACKER)
-    missing = [r for r in (*PAIR, *REST) if not (cache / "sd" / f"vllm-{r}.tar.gz").exists()]
+    missing = [r for r in RELEASES if not (cache / "sd" / f"vllm-{r}.tar.gz").exists()]
     if missing:
         with PyPISimple() as index:
             for package in index.get_project_page("vllm").packages:
@@ -82,7 +99,7 @@ def is_flash_kernel_to_leave_out(code: bytes) -> bool:
 
 
 def trimmed(name: str, data: bytes) -> bytes:
-    if not name.endswith(".so") or len(data) < 1 << 18:
+    if ".so" not in Path(name).name or len(data) < 1 << 18:
         return data
     if "_vllm_fa3_C" in name:
         return fatbin.keep_only(data, ARCH, lambda code: not is_flash_kernel_to_leave_out(code))
@@ -92,7 +109,7 @@ def trimmed(name: str, data: bytes) -> bytes:
 def is_left_out(name: str) -> bool:
     other_python = ".cpython-3" in name and ".cpython-312-" not in name
     headers = name.startswith("vllm/third_party/") and name.endswith(HEADERS)
-    return name.endswith(LEFT_OUT) or other_python or headers
+    return name.endswith(LEFT_OUT) or name.startswith(NOT_LOADED) or other_python or headers
 
 
 def unpack_wheel(wheel: Path, into: Path) -> None:
@@ -107,6 +124,8 @@ def unpack_wheel(wheel: Path, into: Path) -> None:
             target = into.joinpath(*(parts[2:] if parts[0].endswith(".data") else parts))
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(trimmed(name, archive.read(name)))
+            if name.endswith(HAS_DEBUG_INFO):
+                subprocess.run(["strip", "--strip-debug", str(target)], check=True)
 
 
 def unpack_tests(sdist: Path, into: Path) -> None:
@@ -139,6 +158,18 @@ def pack(stage: Path, names: list[str], archive: Path) -> int:
     return archive.stat().st_size
 
 
+def lay_out(cache: Path, wheels: Path | None, releases: tuple[str, ...], stage: Path) -> list[str]:
+    """Unpack a set's wheels into `stage`/site, its releases into `stage`/trees; the folders."""
+    shutil.rmtree(stage, ignore_errors=True)
+    for wheel in sorted(wheels.glob("*.whl")) if wheels else ():
+        unpack_wheel(wheel, stage / "site")
+    for release in releases:
+        (wheel,) = (cache / "vllm").glob(f"vllm-{release}-*.whl")
+        unpack_wheel(wheel, stage / "trees" / release)
+        unpack_tests(cache / "sd" / f"vllm-{release}.tar.gz", stage / "trees" / release)
+    return [*(["site"] if wheels else []), *(f"trees/{release}" for release in releases)]
+
+
 def cut(archive: Path) -> list[Path]:
     pieces = []
     with archive.open("rb") as whole:
@@ -155,29 +186,19 @@ def main() -> None:
     )
     parser.add_argument("--cache", type=Path, default=Path(".bundle/cache"))
     parser.add_argument("--into", type=Path, default=Path(".bundle"))
-    parser.add_argument("--only", nargs="*", choices=("site", "pair", "rest"))
+    parser.add_argument("--only", nargs="*", choices=SETS, default=SETS)
     args = parser.parse_args()
     args.into.mkdir(parents=True, exist_ok=True)
     download(args.cache)
-    stage = args.cache / "stage"
     sets = {
-        "site": ["site"],
-        "pair": [f"trees/{release}" for release in PAIR],
-        "rest": [f"trees/{release}" for release in REST],
+        "site": (args.cache / "wheels", ()),
+        "pair": (None, PAIR),
+        "rest": (None, REST),
+        "later": (args.cache / "wheels-later", LATER),
     }
-    for name, folders in sets.items():
-        if args.only and name not in args.only:
-            continue
-        for folder in folders:
-            shutil.rmtree(stage / folder, ignore_errors=True)
-            if folder == "site":
-                for wheel in sorted((args.cache / "wheels").glob("*.whl")):
-                    unpack_wheel(wheel, stage / folder)
-            else:
-                release = Path(folder).name
-                (wheel,) = (args.cache / "vllm").glob(f"vllm-{release}-*.whl")
-                unpack_wheel(wheel, stage / folder)
-                unpack_tests(args.cache / "sd" / f"vllm-{release}.tar.gz", stage / folder)
+    for name in args.only:
+        stage = args.cache / "stage" / name
+        folders = lay_out(args.cache, *sets[name], stage)
         for old in args.into.glob(f"{name}.tar.zst*"):
             old.unlink()
         pack(stage, folders, args.into / f"{name}.tar.zst")

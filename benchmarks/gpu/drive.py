@@ -54,7 +54,7 @@ class Pace:
 # (which compiles Mamba's kernels at start from 0.22 on) beside 8 or 11 others after 199 to 226 s.
 QUICK = Pace(at_once=22, limit_s=260.0, needs_s=200.0)
 SLOW = Pace(at_once=12, limit_s=400.0, needs_s=330.0)
-BESIDE = Pace(at_once=4, limit_s=400.0, needs_s=330.0)
+BESIDE = Pace(at_once=10, limit_s=400.0, needs_s=330.0)
 
 
 def pace_of(case: Case) -> Pace:

@@ -43,7 +43,7 @@ def unpack(pieces: Path, root: Path, name: str) -> str:
         code = subprocess.call(["tar", "-x", "-f", "-", "-C", str(root)], stdin=reader.stdout)
         if reader.wait() or code:
             return f"{name} FAILED: tar {code}, zstd {reader.returncode}, {len(parts)} pieces"
-    if name == "site":
+    if name in ("site", "later"):
         compile_site(root / "site")
     done.touch()
     return f"{name} unpacked from {len(parts)} pieces in {time.monotonic() - started:.0f} s"
