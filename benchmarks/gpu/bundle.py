@@ -114,8 +114,9 @@ def is_left_out(name: str) -> bool:
 
 def unpack_wheel(wheel: Path, into: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if name.endswith("/") or is_left_out(name):
+        for member in archive.infolist():
+            name = member.filename
+            if member.is_dir() or is_left_out(name):
                 continue
             # What belongs at the root of site-packages sits below NAME.data/purelib or platlib.
             parts = Path(name).parts
@@ -124,6 +125,7 @@ def unpack_wheel(wheel: Path, into: Path) -> None:
             target = into.joinpath(*(parts[2:] if parts[0].endswith(".data") else parts))
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(trimmed(name, archive.read(name)))
+            target.chmod(member.external_attr >> 16 & 0o777 | 0o644)  # ptxas has to be executable
             if name.endswith(HAS_DEBUG_INFO):
                 subprocess.run(["strip", "--strip-debug", str(target)], check=True)
 
