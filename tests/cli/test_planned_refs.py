@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,18 +22,21 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 FIXABLE, FIXED, BROKEN = "00-no-monitor", "03-fix-in-place", "09-return-inside-the-branch"
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "codemods", *map(str, arguments)]
-    # os.environ, since readline, which pytest imports, sets COLUMNS behind Python's back.
-    environment = dict(os.environ)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+@dataclass(frozen=True)
+class Ran:
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-@pytest.fixture(autouse=True)
-def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+def run(*arguments: str | Path) -> Ran:
+    """`vllm-codemods ARGUMENTS` in this process."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(one) for one in arguments])
+    out.flush()
+    assert isinstance(out.buffer, io.BytesIO)
+    return Ran(code, out.buffer.getvalue().decode(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +187,6 @@ def test_refs_that_share_their_files_are_decided_once(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from codemods.cli import planned
-    from codemods.cli.main import main
 
     made: list[str | None] = []
     real = planned.make_plan
