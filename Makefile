@@ -35,7 +35,7 @@ search: setup
 	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks tests/releases tests/engine/test_commits.py \
 	    tests/recipes/kv_block_zeroing/test_releases.py \
 	    tests/recipes/slot_mapping/test_check_of_planted.py \
-	    tests/recipes/slot_mapping/proofs/test_planted.py tests/write/test_on_a_release.py
+	    tests/recipes/slot_mapping/proofs/test_planted.py tests/write
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py
