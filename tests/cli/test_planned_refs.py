@@ -15,7 +15,7 @@ import pytest
 from codemods.cli.main import main
 from codemods.prove import proof_process
 from tests.forks.trees import WORKER, fork
-from tests.prove.forked import run_worker
+from tests.prove.forked import needs_the_verify_extra, run_worker
 from tests.repositories import commit, git, repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -76,10 +76,10 @@ def test_the_patch_of_a_ref_applies_to_its_checkout(root: Path, tmp_path: Path) 
     assert run("check", tmp_path / "clone").returncode == 0
 
 
+@needs_the_verify_extra
 def test_verify_proves_a_ref(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch", reason="needs the verify extra")
     monkeypatch.setattr(proof_process, "run_worker", run_worker)
     code = main(["verify", str(root), "--ref", "fork/fixable", "--target", "cuda:90"])
     out = capsys.readouterr().out

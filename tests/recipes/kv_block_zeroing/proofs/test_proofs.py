@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,23 +12,19 @@ from codemods.engine.checkout import Checkout
 from codemods.engine.planning import make_plan
 from codemods.prove import proof_process, rows
 from codemods.prove.proof import Options, Proof, ProofStatus
-from tests.prove.forked import run_worker
+from tests.prove.forked import needs_the_verify_extra, run_worker
 
 from .. import forks
 
 UTILS = "vllm/v1/worker/utils.py"
 OPTIONS = Options(targets=("cuda:90", "hip:gfx942"))
 
+pytestmark = needs_the_verify_extra
+
 
 @pytest.fixture(autouse=True)
 def in_a_fork(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forked child, which is quicker; one test has processes of their own, as a user has.
-
-    The child imports Triton itself, with its interpreter or without.
-    """
-    pytest.importorskip("torch")
-    if find_spec("triton") is None:
-        pytest.skip("needs the verify extra")
+    """A forked child, which is quicker; one test has processes of their own, as a user has."""
     if request.function is not test_every_proof_holds_in_a_process_of_its_own:
         monkeypatch.setattr(proof_process, "run_worker", run_worker)
 
