@@ -14,11 +14,14 @@ import pytest
 
 from codemods.cli.main import main
 from codemods.prove import proof_process
+from codemods.recipes.slot_mapping import proofs
 from tests.forks.trees import WORKER, fork
 from tests.prove.forked import needs_the_verify_extra, run_worker
 from tests.repositories import commit, git, repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+# A proof of the text and one that runs it: the rest read a commit's files in the same way.
+PROVED = ("order", "state")
 FIXABLE, FIXED, BROKEN = "00-no-monitor", "03-fix-in-place", "09-return-inside-the-branch"
 
 
@@ -81,12 +84,13 @@ def test_verify_proves_a_ref(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(proof_process, "run_worker", run_worker)
+    monkeypatch.setattr(proofs, "PROOFS", [row for row in proofs.PROOFS if row.name in PROVED])
     code = main(["verify", str(root), "--ref", "fork/fixable", "--target", "cuda:90"])
     out = capsys.readouterr().out
     assert code == 0, out
     first, *_, last = out.splitlines()
     assert re.fullmatch(r"vLLM fork/fixable [0-9a-f]{12} in vllm: fixable", first)
-    assert "order        pass" in out
+    assert all(re.search(rf"^{name} +pass", out, re.M) for name in PROVED)
     assert re.fullmatch(r"\d+ rows: \d+ pass, \d+ skipped, 0 fail", last)
 
 
