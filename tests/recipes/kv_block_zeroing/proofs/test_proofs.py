@@ -18,7 +18,7 @@ from tests.prove.forked import needs_the_verify_extra, run_worker
 from .. import forks
 
 UTILS = "vllm/v1/worker/utils.py"
-OPTIONS = Options(targets=("cuda:90", "hip:gfx942"))
+OPTIONS = Options(targets=("cuda:90",))
 
 pytestmark = needs_the_verify_extra
 
