@@ -33,9 +33,9 @@ test: setup
 # an hour.
 search: setup
 	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks tests/releases tests/engine/test_commits.py \
-	    tests/recipes/kv_block_zeroing/test_releases.py \
-	    tests/recipes/slot_mapping/test_check_of_planted.py \
-	    tests/recipes/slot_mapping/proofs/test_planted.py tests/write/test_on_a_release.py
+	    tests/packaging tests/write \
+	    tests/recipes/kv_block_zeroing/test_releases.py tests/recipes/kv_block_zeroing/proofs \
+	    tests/recipes/slot_mapping/test_check_of_planted.py tests/recipes/slot_mapping/proofs
 
 benchmark: setup
 	$(BIN)/python benchmarks/check_cost.py

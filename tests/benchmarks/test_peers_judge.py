@@ -10,6 +10,9 @@ from peers.git import committed, git
 from peers.judging import Case, judge
 
 from tests.forks import trees
+from tests.prove.forked import needs_the_verify_extra
+
+pytestmark = needs_the_verify_extra
 
 FORK = "00-monitor-in-triton-utils"
 CALL = b"""
@@ -43,8 +46,6 @@ def spoilt(files: dict[str, bytes], name: str) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
     """The faults of the tree as it is, of the right rewrite, and of each that was spoilt."""
-    pytest.importorskip("triton")
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("judged")
     fork = trees.fork(FORK)
     before = fork.tree.write_to(folder / "before")

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from codemods.cli.main import main
 from codemods.prove import proof_process
+from codemods.recipes.slot_mapping import proofs
 from tests.forks.trees import WORKER, fork
-from tests.prove.forked import run_worker
+from tests.prove.forked import needs_the_verify_extra, run_worker
 from tests.repositories import commit, git, repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+# A proof of the text and one that runs it: the rest read a commit's files in the same way.
+PROVED = ("order", "state")
 FIXABLE, FIXED, BROKEN = "00-no-monitor", "03-fix-in-place", "09-return-inside-the-branch"
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "codemods", *map(str, arguments)]
-    # os.environ, since readline, which pytest imports, sets COLUMNS behind Python's back.
-    environment = dict(os.environ)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+@dataclass(frozen=True)
+class Ran:
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-@pytest.fixture(autouse=True)
-def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+def run(*arguments: str | Path) -> Ran:
+    """`vllm-codemods ARGUMENTS` in this process."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(one) for one in arguments])
+    out.flush()
+    assert isinstance(out.buffer, io.BytesIO)
+    return Ran(code, out.buffer.getvalue().decode(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +79,18 @@ def test_the_patch_of_a_ref_applies_to_its_checkout(root: Path, tmp_path: Path) 
     assert run("check", tmp_path / "clone").returncode == 0
 
 
+@needs_the_verify_extra
 def test_verify_proves_a_ref(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch", reason="needs the verify extra")
     monkeypatch.setattr(proof_process, "run_worker", run_worker)
+    monkeypatch.setattr(proofs, "PROOFS", [row for row in proofs.PROOFS if row.name in PROVED])
     code = main(["verify", str(root), "--ref", "fork/fixable", "--target", "cuda:90"])
     out = capsys.readouterr().out
     assert code == 0, out
     first, *_, last = out.splitlines()
     assert re.fullmatch(r"vLLM fork/fixable [0-9a-f]{12} in vllm: fixable", first)
-    assert "order        pass" in out
+    assert all(re.search(rf"^{name} +pass", out, re.M) for name in PROVED)
     assert re.fullmatch(r"\d+ rows: \d+ pass, \d+ skipped, 0 fail", last)
 
 
@@ -184,7 +191,6 @@ def test_refs_that_share_their_files_are_decided_once(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from codemods.cli import planned
-    from codemods.cli.main import main
 
     made: list[str | None] = []
     real = planned.make_plan

@@ -116,14 +116,13 @@ def test_the_mark_shows_what_git_itself_runs(root: Path, mark: Path) -> None:
     assert mark.exists()
 
 
-def test_every_verb_works_and_runs_nothing(root: Path, mark: Path) -> None:
+def test_verbs_work_and_run_nothing(root: Path, mark: Path) -> None:
     os.utime(root / FILE, (1, 1))
     assert run("check", root).returncode == 1
     assert run("diff", root).returncode == 0
     assert run("diff", root, "--format", "git").returncode == 0
     assert run("check", root, "--ref", "HEAD").returncode == 1
     assert run("check", root, "--ref", "ma*").returncode == 1
-    assert run("verify", root, "--target", "cuda:90").returncode == 0
     assert run("apply", root).returncode == 0
     assert run("check", root).returncode == 0
     assert not mark.exists()
@@ -207,8 +206,10 @@ def test_programs_and_modules_that_lie_in_the_tree_are_not_run(
         '[tool.mypy]\nplugins = ["setup.py"]\n[tool.ruff]\nline-length = 100\n'
     )
     commit(root, {})
+    configured(root, mark)
     options = ["--mypy", "--target", "cuda:90"] if verb == "verify" else []
     ran = run(verb, ".", *options, folder=root, path=".:")
+    # verify with all its proofs is run here alone, in a repository that is as odd as any above.
     # mypy takes the tree's torch.py for torch, as it must: verify may find an error.
     assert ran.returncode in {"check": (1,), "verify": (0, 1)}.get(verb, (0,)), ran.stderr
     assert not mark.exists()

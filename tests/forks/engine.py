@@ -125,6 +125,7 @@ class Engine:
 
 
 def record(tree: str, package: str) -> Record:
+    import torch  # noqa: F401  # before the clock starts: the import alone takes about a second
     from triton.runtime import interpreter
 
     seen: list[Any] = []

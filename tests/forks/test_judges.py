@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
 from tests.forks import running, text, trace, trees
-from tests.forks.judged import judged
+from tests.forks.judged import Judged, judged
 from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree
 
-RIGHT = judged(trees.fork("00-monitor-in-triton-utils").tree)
 IMPORT = "from .gpu.warmup import warmup_kernels"
 CALL = "            warmup_v1_slot_mapping_kernel(self.model_runner)\n"
 GUARDED = (
@@ -20,6 +20,11 @@ GUARDED = (
 LISTED = '["num_tokens"]'
 CLEARED = "        block_tables.clear_row(0)\n        block_tables.commit_block_table(1)\n"
 LAUNCH = "compute_slot_mapping(1, query_start_loc, positions)\n"
+
+
+@cache
+def right() -> Judged:
+    return judged(trees.fork("00-monitor-in-triton-utils").tree)
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,9 @@ class Wrong:
 
     @property
     def tree(self) -> Tree:
-        found = RIGHT.after.inside[self.file].decode()
+        found = right().after.inside[self.file].decode()
         assert found.count(self.old) >= 1, self.old
-        return RIGHT.after.edited(self.file, found.replace(self.old, self.new, 1).encode())
+        return right().after.edited(self.file, found.replace(self.old, self.new, 1).encode())
 
 
 RUN = {
@@ -89,39 +94,39 @@ TRACED = ("no call", "a call for V2 too", "a call for V2 alone", "a call under a
 
 @pytest.mark.parametrize("name", RUN)
 def test_running_a_wrong_tree_shows_what_is_wrong(name: str) -> None:
-    found = running.faults(RIGHT.before, RUN[name].tree)
+    found = running.faults(right().before, RUN[name].tree)
     assert any(RUN[name].said in fault for fault in found), found
 
 
 @pytest.mark.parametrize("name", BYTES)
 def test_wrong_bytes_are_named(name: str) -> None:
-    found = text.faults(RIGHT.before.files, BYTES[name].tree.files)
+    found = text.faults(right().before.files, BYTES[name].tree.files)
     assert any(BYTES[name].said in fault for fault in found), found
 
 
 @pytest.mark.parametrize("name", TRACED)
 def test_running_the_worker_alone_shows_a_wrong_call(name: str) -> None:
-    assert trace.faults(RIGHT.before.inside[WORKER], RUN[name].tree.inside[WORKER])
+    assert trace.faults(right().before.inside[WORKER], RUN[name].tree.inside[WORKER])
 
 
 def test_a_right_rewrite_has_no_fault() -> None:
-    assert RIGHT.faults == ()
-    assert running.fixed_faults(RIGHT.after) == []
+    assert right().faults == ()
+    assert running.fixed_faults(right().after) == []
 
 
 def test_a_tree_without_the_fix_is_neither_fixed_nor_to_be_left_alone() -> None:
-    assert running.fixed_faults(RIGHT.before)
-    assert running.dismissed_faults(RIGHT.before)
+    assert running.fixed_faults(right().before)
+    assert running.dismissed_faults(right().before)
 
 
 def test_a_tree_that_cannot_run_is_not_judged_by_running() -> None:
-    broken = RIGHT.before.edited(WORKER, b"import no_such_module\n")
+    broken = right().before.edited(WORKER, b"import no_such_module\n")
     assert running.record(broken).error
-    assert running.faults(broken, RIGHT.after) == []
+    assert running.faults(broken, right().after) == []
 
 
 def test_a_tree_that_never_ends_is_stopped() -> None:
-    endless = RIGHT.before.edited(WORKER, b"while True:\n    pass\n")
+    endless = right().before.edited(WORKER, b"while True:\n    pass\n")
     assert "EndlessError" in running.record(endless).error
 
 

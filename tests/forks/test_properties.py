@@ -13,7 +13,7 @@ from codemods.engine.plan import Verdict
 from tests.forks import trees
 from tests.forks.judged import Judged, judged
 from tests.forks.mixing import BYTES, CHANGES
-from tests.forks.profiles import examples
+from tests.forks.profiles import examples, part_of
 from tests.forks.trees import BLOCK_TABLE, WARMUP, WORKER, Tree
 
 # Trees whose worker, tables and warm-up module have the shapes that the mixes look for.
@@ -105,7 +105,7 @@ def test_any_fork_mixed_everywhere_is_right_or_refused(data: st.DataObject) -> N
     check(tree, again=one_in_five(data))
 
 
-@pytest.mark.parametrize("place", range(60))
+@pytest.mark.parametrize("place", part_of(range(60)))
 def test_a_fixable_tree_is_not_refused_for_a_comment(place: int) -> None:
     tree = trees.fork("00-monitor-in-triton-utils").tree
     lines = tree.inside[WORKER].decode().splitlines(keepends=True)

@@ -10,7 +10,10 @@ import jsonschema
 import pytest
 
 from codemods.engine.plan import Reason, Status, Verdict
+from codemods.prove import proof_process
+from codemods.recipes.slot_mapping import proofs
 from tests.forks.trees import fork
+from tests.prove.forked import needs_the_verify_extra, run_worker
 from tests.releases.trees import run
 
 SCHEMA: dict[str, Any] = json.loads(
@@ -36,7 +39,11 @@ def test_what_a_verb_prints_is_valid(name: str, verb: str, tmp_path: Path) -> No
     validate(run(verb, root, "--json", "--recipe", "all").stdout)
 
 
-def test_what_verify_prints_is_valid(tmp_path: Path) -> None:
+@needs_the_verify_extra
+def test_what_verify_prints_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof_process, "run_worker", run_worker)
+    with_figures = [row for row in proofs.PROOFS if row.name in ("order", "keys", "state")]
+    monkeypatch.setattr(proofs, "PROOFS", with_figures)
     root = fork("00-no-monitor").tree.write_to(tmp_path)
     validate(run("verify", root, "--json", "--target", "cuda:90").stdout)
 

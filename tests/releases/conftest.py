@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.engine.plan import Verdict
+from tests.forks.conftest import parsed_once
 from tests.releases.trees import (
     TRIED,
     Pinned,
@@ -16,6 +17,8 @@ from tests.releases.trees import (
     run,
     tree_of,
 )
+
+__all__ = ["parsed_once", "rewritten"]
 
 
 @pytest.fixture(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codemods.write import write
+from tests.forks.profiles import part_of
 from tests.write.planned_tree import PlannedTree, count_calls, in_child, kill_at, planned_tree
 
 
@@ -53,8 +54,8 @@ def test_a_kill_in_the_middle_of_putting_back_leaves_a_prefix_too(
 ) -> None:
     tree = memory_tree
     total = count_calls(tree.apply)
-    for step in range(total // 2, total, 3):
-        for later in range(step + 1, step + 60, 5):
+    for row, step in enumerate(range(total // 2, total, 3)):
+        for later in part_of(range(step + 1, step + 60, 5), row):
 
             def interrupt_then_kill(seen: int, _name: str, step=step, later=later) -> None:
                 if seen in (step, later):

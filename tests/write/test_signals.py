@@ -9,17 +9,22 @@ import pytest
 
 from codemods.write import WriteFailed
 from codemods.write.signals import Deferred, Interrupted, deferred
+from tests.forks.profiles import FRESH
 from tests.write.planned_tree import PlannedTree, count_calls, hook, in_child, kill_at
 
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_after_a_signal_at_any_call_every_file_is_old_or_every_file_is_new(
     memory_tree: PlannedTree, number: signal.Signals
 ) -> None:
+    """Each call gets one of the signals, in a search each of them."""
     tree = memory_tree
+    first, every = (0, 1) if FRESH else (SIGNALS.index(number), len(SIGNALS))
     usual = 130 if number is signal.SIGINT else -number
     seen = set()
-    for step in range(1, count_calls(tree.write) + 1):
+    for step in range(1 + first, count_calls(tree.write) + 1, every):
         tree.reset()
         ended = in_child(tree.write, kill_at(step, number))
         content = tree.content()

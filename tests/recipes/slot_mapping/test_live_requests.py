@@ -21,11 +21,10 @@ from codemods.engine.plan import Plan
 from codemods.engine.planning import make_plan
 from codemods.prove.proof import Options
 from codemods.release import UnreachableError, fetch
+from tests.prove.forked import needs_the_verify_extra
 from tests.recipes.slot_mapping.rewritten import subject
 
-pytestmark = pytest.mark.network
-pytest.importorskip("torch", reason="needs the verify extra")
-pytest.importorskip("triton", reason="needs the verify extra")
+pytestmark = [pytest.mark.network, needs_the_verify_extra]
 
 GUARD = b"    if any(group.num_blocks_per_row.any() for group in groups):\n        return\n\n"
 RELEASES = ("0.21.0", "0.26.0")

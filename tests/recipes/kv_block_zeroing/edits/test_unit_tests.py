@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from codemods.engine.plan import Reason, Status
 from codemods.engine.sources import Edited, Refusal, SourceFile
 from codemods.recipes.kv_block_zeroing.edits import unit_tests
 from codemods.recipes.kv_block_zeroing.edits.warmup import FUNCTION
+from tests.prove.forked import needs_the_verify_extra, run_tests
 from tests.rewriting import rewrites, sound
 
 from .. import forks
@@ -100,12 +98,11 @@ BREAKS = {
 }
 
 
+@needs_the_verify_extra
 @pytest.mark.parametrize("broken", [None, *BREAKS])
 def test_the_tests_pass_on_the_fixed_tree_and_fail_on_a_broken_one(
     tmp_path: Path, broken: str | None
 ) -> None:
-    pytest.importorskip("triton")
-    pytest.importorskip("torch")
     files = {**forks.fork("00-both-runners").files, TESTS: PLAIN.encode()}
     files = forks.rewritten(files, forks.planned(files))
     if broken is not None:
@@ -113,11 +110,5 @@ def test_the_tests_pass_on_the_fixed_tree_and_fail_on_a_broken_one(
         assert old.encode() in files[name]
         files[name] = files[name].replace(old.encode(), new.encode())
     forks.write(files, tmp_path)
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        check=False,
-    )
-    assert ran.returncode == (0 if broken is None else 1), ran.stdout.decode()[-2000:]
+    ran = run_tests(tmp_path, TESTS)
+    assert ran.returncode == (0 if broken is None else 1), ran.stdout[-2000:]

@@ -23,14 +23,12 @@ from codemods.prove.subject import Subject
 from codemods.recipes.kv_block_zeroing.proofs import PROOFS
 from tests.forks import trees
 from tests.forks.profiles import FRESH, part_of
-from tests.prove.forked import run_worker
+from tests.prove.forked import needs_the_verify_extra, run_worker
 from tests.recipes.planting import release_tree, replaced, spoiled
 
 from .. import forks
 
-pytest.importorskip("torch", reason="needs the verify extra")
-pytest.importorskip("triton", reason="needs the verify extra")
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, needs_the_verify_extra]
 
 OPTIONS = Options(targets=("cuda:90", "hip:gfx942"), timeout=120)
 ROWS = {row.name: row for row in PROOFS}
@@ -56,8 +54,6 @@ def cases(*, right: bool) -> Iterator[object]:
 @pytest.fixture(autouse=True)
 def in_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proofs run in a child that has torch already."""
-    import torch  # noqa: F401
-
     monkeypatch.setattr(proof_process, "run_worker", run_worker)
 
 

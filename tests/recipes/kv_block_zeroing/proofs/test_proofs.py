@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,23 +12,20 @@ from codemods.engine.checkout import Checkout
 from codemods.engine.planning import make_plan
 from codemods.prove import proof_process, rows
 from codemods.prove.proof import Options, Proof, ProofStatus
-from tests.prove.forked import run_worker
+from tests.forks.profiles import FRESH
+from tests.prove.forked import needs_the_verify_extra, run_worker
 
 from .. import forks
 
 UTILS = "vllm/v1/worker/utils.py"
-OPTIONS = Options(targets=("cuda:90", "hip:gfx942"))
+OPTIONS = Options(targets=("cuda:90",))
+
+pytestmark = needs_the_verify_extra
 
 
 @pytest.fixture(autouse=True)
 def in_a_fork(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forked child, which is quicker; one test has processes of their own, as a user has.
-
-    The child imports Triton itself, with its interpreter or without.
-    """
-    pytest.importorskip("torch")
-    if find_spec("triton") is None:
-        pytest.skip("needs the verify extra")
+    """A forked child, which is quicker; one test has processes of their own, as a user has."""
     if request.function is not test_every_proof_holds_in_a_process_of_its_own:
         monkeypatch.setattr(proof_process, "run_worker", run_worker)
 
@@ -49,16 +45,16 @@ HELD = ("00-both-runners", "00-list-of-caches", "06-kernel-imported", "06-zeroer
 
 
 def test_every_proof_holds_in_a_process_of_its_own() -> None:
-    names = ("order", "keys", "compile", "result", "state")
-    found = proofs(forks.fork(HELD[0]).files, *names)
-    assert {one: found[one].status for one in names} == dict.fromkeys(names, ProofStatus.PASS), (
-        found
-    )
+    hold(HELD[0], "order", "keys", "compile", "result", "state")
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", HELD if FRESH else HELD[1:])
 def test_every_proof_holds(name: str) -> None:
-    names = ("order", "keys", "result", "state")
+    """`result`, by far the slowest, is asked of one fork above; in a search of each."""
+    hold(name, "order", "keys", "state", *(["result"] if FRESH else []))
+
+
+def hold(name: str, *names: str) -> None:
     found = proofs(forks.fork(name).files, *names)
     assert {one: found[one].status for one in names} == dict.fromkeys(names, ProofStatus.PASS), (
         found

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +14,7 @@ from codemods.engine.planning import make_plan
 from codemods.engine.sources import Edited, Refusal, SourceFile
 from codemods.recipes.slot_mapping.edits import unit_tests
 from tests.forks import trees
+from tests.prove.forked import needs_the_verify_extra, run_tests
 from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 KERNELS = [("v1.worker.block_table", "_slots_kernel")]
@@ -165,48 +163,25 @@ def fixed(root: Path, fork: str, skip: frozenset[str] = frozenset()) -> Path:
     return root
 
 
-def run_tests(root: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("TRITON_INTERPRET", None)
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--rootdir",
-            str(root),
-            TESTS,
-        ],
-        cwd=root,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
+@needs_the_verify_extra
 @pytest.mark.parametrize(
     "fork",
     ["00-monitor-in-utils", "00-work-in-private-method", "20-several-launches-dirty-rows-renamed"],
 )
 def test_the_tests_pass_on_the_fixed_tree(fork: str, tmp_path: Path) -> None:
-    pytest.importorskip("triton", reason="needs the verify extra")
-    ran = run_tests(fixed(tmp_path, fork))
+    ran = run_tests(fixed(tmp_path, fork), TESTS)
     assert ran.returncode == 0, ran.stdout
     assert "5 passed" in ran.stdout
 
 
+@needs_the_verify_extra
 def test_the_tests_fail_where_an_edit_is_undone(tmp_path: Path) -> None:
-    pytest.importorskip("triton", reason="needs the verify extra")
     root = fixed(tmp_path, "00-monitor-in-triton-utils")
     table = root / "vllm" / trees.BLOCK_TABLE
     table.write_text(table.read_text().replace('(do_not_specialize=["num_tokens"])', ""))
     warm = root / "vllm" / trees.WARMUP
     warm.write_text(warm.read_text().replace("    finally:\n", "    finally:\n        return\n"))
-    ran = run_tests(root)
+    ran = run_tests(root, TESTS)
     failed = [
         line.split("::")[1].split(" ")[0] for line in ran.stdout.splitlines() if "FAILED" in line
     ]

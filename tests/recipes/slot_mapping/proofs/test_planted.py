@@ -16,12 +16,10 @@ from codemods.prove.proof import Options, Proof, ProofStatus, Row
 from codemods.prove.rows import OF_EVERY_PLAN
 from codemods.recipes.slot_mapping.proofs import PROOFS
 from tests.forks.profiles import FRESH, part_of
-from tests.prove.forked import run_worker
+from tests.prove.forked import needs_the_verify_extra, run_worker
 from tests.recipes.slot_mapping.proofs.planted import RELEASES, Entry, entries, planted, root
 
-pytest.importorskip("torch", reason="needs the verify extra")
-pytest.importorskip("triton", reason="needs the verify extra")
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, needs_the_verify_extra]
 
 OPTIONS = Options(targets=("cuda:90", "hip:gfx942"), timeout=120, max_num_tokens=40)
 OF_THE_RIGHT = ("order", "keys", "state", "result")
@@ -46,8 +44,6 @@ RIGHT = part_of([named(*case) for case in cases() if not case[0].row])
 @pytest.fixture(autouse=True)
 def in_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proofs run in a child that has torch already."""
-    import torch  # noqa: F401
-
     monkeypatch.setattr(proof_process, "run_worker", run_worker)
 
 

@@ -10,11 +10,11 @@ from codemods.engine.plan import Plan
 from codemods.prove import proof_process
 from codemods.prove.proof import Options, Proof, ProofStatus
 from codemods.recipes.slot_mapping.proofs import PROOFS
-from tests.prove.forked import run_worker
+from tests.forks.profiles import part_of
+from tests.prove.forked import needs_the_verify_extra, run_worker
 from tests.recipes.slot_mapping.rewritten import KERNEL, plan, standing, subject, swap
 
-pytest.importorskip("torch", reason="needs the verify extra")
-pytest.importorskip("triton", reason="needs the verify extra")
+pytestmark = needs_the_verify_extra
 
 ONE_TARGET = Options(targets=("cuda:90",), timeout=120, max_num_tokens=40)
 
@@ -31,8 +31,6 @@ OWN_PROCESS = (
 
 @pytest.fixture(autouse=True)
 def in_a_fork(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch  # noqa: F401
-
     if request.function.__name__ not in OWN_PROCESS:
         monkeypatch.setattr(proof_process, "run_worker", run_worker)
 
@@ -215,7 +213,7 @@ def test_a_tree_without_a_block_table_is_skipped(tmp_path: Path) -> None:
     assert row.detail == "the tree has no vllm/v1/worker/block_table.py"
 
 
-@pytest.mark.parametrize("name", [row.name for row in PROOFS if row.asked_by == "gpu"])
+@pytest.mark.parametrize("name", part_of([row.name for row in PROOFS if row.asked_by == "gpu"]))
 def test_without_a_gpu_what_needs_one_is_skipped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

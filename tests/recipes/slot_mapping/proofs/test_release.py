@@ -7,15 +7,17 @@ import pytest
 from codemods.engine import registry
 from codemods.engine.checkout import Checkout
 from codemods.engine.planning import make_plan
+from codemods.prove import proof_process
 from codemods.prove.proof import Options, ProofStatus
 from codemods.prove.rows import prove
 from codemods.release import UnreachableError, fetch
+from tests.prove.forked import needs_the_verify_extra, run_worker
 
 
 @pytest.mark.network
-def test_every_proof_of_a_release_holds() -> None:
-    pytest.importorskip("torch", reason="needs the verify extra")
-    pytest.importorskip("triton", reason="needs the verify extra")
+@needs_the_verify_extra
+def test_every_proof_of_a_release_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof_process, "run_worker", run_worker)
     try:
         tree = fetch("0.21.0")
     except UnreachableError as error:
