@@ -17,12 +17,13 @@ from validation_results import (
     Spread,
     comparisons,
     not_run,
+    planned,
 )
 
 import suites  # isort: skip  # of benchmarks/gpu, on the path by validation_results
 
 TIMED = ("dense", "default-backend")
-NOT_RUN = "not run"
+NOT_RUN, NOT_PLANNED = "not run", "-"
 MANY = 2
 # How a live batch was run, by its name in the results.
 LIVE_RUNS = {
@@ -43,6 +44,7 @@ files; from its shared objects the code for other GPUs was blanked, to carry the
 READING = """\
 `3 → 0` reads: three specialisations of the kernel were compiled while requests waited as vLLM is
 released, none after the rewrite. **reported** says that vLLM's JIT monitor reported the kernel.
+A cell with `-` was not planned.
 "Still reported" are other kernels, of neither recipe, that it reports after the rewrite too.
 """
 
@@ -213,11 +215,19 @@ def grid(
     """A line a case, a column a tree."""
     columns = sorted({column(one) for one in rows})
     cells = {(one.case, column(one)): cell(one) for one in rows}
+    meant = {(one.what, one.tree) for one in planned()}
     cases = list(dict.fromkeys(one.case for one in rows))
     yield from table(
         ("case", "what it is", *columns),
         (
-            (c, BY_NAME[c].shows, *(cells.get((c, name), NOT_RUN) for name in columns))
+            (
+                c,
+                BY_NAME[c].shows,
+                *(
+                    cells.get((c, name), NOT_RUN if (c, name) in meant else NOT_PLANNED)
+                    for name in columns
+                ),
+            )
             for c in cases
         ),
     )

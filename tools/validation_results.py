@@ -207,6 +207,8 @@ def planned() -> list[Planned]:
             trees = drive.ZEROING
         else:
             trees = drive.EVERY_CASE
+        if case.name in drive.LATER_CASES:
+            trees = (*trees, *drive.LATER)
         found += [Planned(case.name, tree, sides) for tree in sorted(trees)]
         if case.name in drive.FORK_CASES:
             found += [Planned(case.name, tree, sides) for tree in sorted(FORKS)]
