@@ -78,7 +78,9 @@ class Environment(Protocol):
 
     def function(self, path: DottedName) -> Function | None: ...
 
-    def launched(self, kernel: Value, call: ast.Call, given: Arguments, way: Way) -> None: ...
+    def launched(
+        self, kernel: Value, grid: Value, call: ast.Call, given: Arguments, way: Way
+    ) -> None: ...
 
     def stored(self, base: Value, name: str, value: Value) -> None:
         """`base.name = value`, or an item of `base` is set where `name` is ""."""
@@ -541,9 +543,10 @@ class _Frame:
 
     def _call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Subscript):
-            self.value(node.func.slice)
+            grid = self.value(node.func.slice)
             given = self._given(node)
-            self.environment.launched(self.value(node.func.value), node, given, self.follower.way)
+            kernel = self.value(node.func.value)
+            self.environment.launched(kernel, grid, node, given, self.follower.way)
             return Known(None)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             assert self.function.first is not None

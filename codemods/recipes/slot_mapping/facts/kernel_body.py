@@ -1,0 +1,219 @@
+"""What a Triton kernel stores, evaluated from its syntax tree on small numbers; nothing is run.
+
+Only what slot-mapping kernels use of Triton's language is known, and all else is unreadable.
+A block is a tuple of its lanes. None is a value that is not known, as a masked load leaves it.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+MOST_STATEMENTS = 2_000
+
+
+class Unreadable(Exception):
+    """The code has something that is not evaluated."""
+
+
+class NotCompiled(Exception):
+    """No Triton compiles the body; the text says what was expected and what was found."""
+
+
+class _Returned(Exception):
+    pass
+
+
+@dataclass(eq=False)
+class Array:
+    """A tensor on the device: its values by their place in memory."""
+
+    values: dict[int, int]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A place in an array."""
+
+    array: Array
+    place: int = 0
+
+    def __add__(self, further: int) -> Pointer:
+        return Pointer(self.array, self.place + further)
+
+
+def evaluate(kernel: ast.FunctionDef, given: Mapping[str, Any], programs: int, lanes: int) -> None:
+    """Evaluate the programs of a launch, so that the arrays hold what the kernel stores.
+
+    Of each block only the first `lanes` are looked at: nothing that is known here mixes lanes.
+    Raises Unreadable and NotCompiled.
+    """
+    unannotated = {one.arg for one in kernel.args.args if one.annotation is None}
+    for number in range(programs):
+        scope = {k: Pointer(v) if isinstance(v, Array) else v for k, v in given.items()}
+        try:
+            _Program(scope, number, programs, lanes, {*unannotated}).block(kernel.body)
+        except _Returned:
+            continue
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            raise Unreadable from None
+
+
+def unreadable() -> NoReturn:
+    """Raise Unreadable, in an expression."""
+    raise Unreadable
+
+
+def _each(work: Callable[..., Any], *operands: Any) -> Any:
+    """Apply `work` lane by lane; a scalar is the same in every lane."""
+    blocks = [one for one in operands if isinstance(one, tuple)]
+    if not blocks:
+        return work(*operands)
+    columns = [one if isinstance(one, tuple) else (one,) * len(blocks[0]) for one in operands]
+    return tuple(work(*lane) for lane in zip(*columns, strict=True))
+
+
+def _of_known(work: Callable[..., Any], *operands: Any) -> Any:
+    """As `_each`; what comes of a value that is not known is not known."""
+    return _each(lambda *lane: None if None in lane else work(*lane), *operands)
+
+
+_WORK: Mapping[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    # Triton divides as C does and Python rounds down: they agree on numbers from 0 on.
+    ast.FloorDiv: lambda a, b: a // b if a >= 0 < b else unreadable(),
+    ast.Mod: lambda a, b: a % b if a >= 0 < b else unreadable(),
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "tl.minimum": min,
+    "tl.maximum": max,
+    "tl.where": lambda test, yes, no: yes if test else no,
+    "tl.cdiv": lambda a, b: -(-a // b),
+}
+_CASTS = ("int32", "int64")
+
+
+@dataclass(eq=False)
+class _Program:
+    """One program of a launch; `varying` are the parameters that are no constants."""
+
+    scope: dict[str, Any]
+    number: int
+    programs: int
+    lanes: int
+    varying: set[str]
+    statements: int = 0
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        for node in body:
+            self.statements += 1
+            if self.statements > MOST_STATEMENTS:
+                raise Unreadable
+            self._statement(node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets=[ast.Name(name)]):
+                self._assign(name, self.value(node.value))
+            case ast.AugAssign(target=ast.Name(name) as target):
+                self._assign(name, self._operation(node.op, target, node.value))
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Expr():
+                self.value(node.value)
+            case ast.If():
+                self.block(node.body if self._number(node.test) else node.orelse)
+            case ast.For(target=ast.Name(name), iter=ast.Call(func=ast.Name("range"), args=ends)):
+                for turn in range(*map(self._number, ends)):
+                    self._assign(name, turn)
+                    self.block(node.body)
+            case ast.Return(value=None):
+                raise _Returned
+            case _:
+                raise Unreadable
+
+    def _assign(self, name: str, value: Any) -> None:
+        self.scope[name] = value
+        self.varying.discard(name)
+
+    def _operation(self, kind: ast.AST, left: ast.expr, right: ast.expr) -> Any:
+        return _of_known(_WORK[type(kind)], self.value(left), self.value(right))
+
+    def _number(self, node: ast.expr) -> int:
+        found = self.value(node)
+        return found if isinstance(found, int) else unreadable()
+
+    def value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=int()):
+                return node.value
+            case ast.Name(name) if name in self.scope:
+                return self.scope[name]
+            case ast.BinOp():
+                return self._operation(node.op, node.left, node.right)
+            case ast.Compare(ops=[comparison], comparators=[right]):
+                return self._operation(comparison, node.left, right)
+            case ast.Call(func=ast.Attribute(base, "to"), args=[ast.Attribute(_, kind)]):
+                return self.value(base) if kind in _CASTS else unreadable()
+            case ast.Call(func=ast.Attribute(ast.Name("tl"), name)):
+                given = [self.value(one) for one in node.args]
+                named = {one.arg or "": self.value(one.value) for one in node.keywords}
+                return self._call(node, f"tl.{name}", given, named)
+        raise Unreadable
+
+    def _call(self, node: ast.Call, name: str, given: list[Any], named: dict[str, Any]) -> Any:
+        match name, given:
+            case "tl.load", _:
+                return _load(*given, **named)
+            case "tl.store", _:
+                return _store(*given, **named)
+            case "tl.program_id", [0] if not named:
+                return self.number
+            case "tl.num_programs", [0] if not named:
+                return self.programs
+            case "tl.arange", [int(first), int(end)] if not named:
+                self._require_constants(node)
+                return tuple(range(first, end))[: self.lanes]
+        return _of_known(_FUNCTIONS[name], *given, **named)
+
+    def _require_constants(self, arange: ast.Call) -> None:
+        for end in arange.args:
+            # A plain 1 is made a constant.
+            if isinstance(end, ast.Name) and end.id in self.varying and self.scope[end.id] != 1:
+                raise NotCompiled(
+                    f"expected the ends of tl.arange to be constants, found {end.id}, a parameter "
+                    "that is no tl.constexpr: Triton does not compile the kernel"
+                )
+
+
+def _load(source: Any, mask: Any = True, other: Any = None) -> Any:
+    def one(pointer: Pointer, wanted: bool | None, instead: Any) -> Any:
+        if wanted is None:
+            return None
+        return pointer.array.values.get(pointer.place) if wanted else instead
+
+    return _each(one, source, mask, other)
+
+
+def _store(target: Any, stored: Any, mask: Any = True) -> None:
+    def one(pointer: Pointer | None, value: Any, wanted: bool | None) -> None:
+        if wanted and pointer is not None and value is not None:
+            pointer.array.values[pointer.place] = value
+        elif wanted is not False:
+            raise Unreadable
+
+    _each(one, target, stored, mask)
