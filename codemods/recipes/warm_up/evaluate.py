@@ -385,7 +385,9 @@ class _Frame:
             self.environment.stored(self.value(target.value), "", value)
 
     def truth(self, node: ast.expr) -> bool:
-        value = self.value(node)
+        return self._is_true(self.value(node), node)
+
+    def _is_true(self, value: Value, node: ast.expr) -> bool:
         if isinstance(value, Known):
             return bool(value.value)
         if isinstance(value, Items):
@@ -484,8 +486,9 @@ class _Frame:
     def _boolean(self, node: ast.BoolOp) -> Value:
         stops = isinstance(node.op, ast.Or)
         for part in node.values[:-1]:
-            if self.truth(part) is stops:
-                return Known(stops)
+            value = self.value(part)
+            if self._is_true(value, part) is stops:
+                return value if isinstance(value, Known) else Known(stops)
         return self.value(node.values[-1])
 
     def _compare(self, node: ast.Compare) -> Value:

@@ -14,13 +14,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TypeGuard
 
-from codemods.recipes.slot_mapping.facts.kernel_body import (
-    Array,
-    NotCompiled,
-    Unreadable,
-    evaluate,
-    unreadable,
-)
+from codemods.recipes.slot_mapping.facts import kernel_body
+from codemods.recipes.slot_mapping.facts.kernel_body import Array, Unreadable, unreadable
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, METHOD
 from codemods.recipes.slot_mapping.facts.simulated_tables import Classes, SimulatedTables
 from codemods.recipes.warm_up.evaluate import Follower, Raised, TooComplex, Way, for_each_setting
@@ -33,7 +28,6 @@ from codemods.recipes.warm_up.values import (
     Known,
     Value,
 )
-from codemods.transforms.jit import parameters
 
 PAD = -1  # as in every release; a tree with another is not judged
 _PADDING_FILES = (BLOCK_TABLE, "v1/attention/backends/utils.py")
@@ -43,7 +37,7 @@ WIDTH = 8
 STARTS = (0, 3, 5)
 POSITIONS = (3, 4, 5, 0, 1)
 MOST_TOKENS = 8
-_ALL_LANES = 1 << 20
+MOST_REQUESTS = 4
 
 
 def wrong_slots(classes: Classes) -> str | None:
@@ -51,10 +45,12 @@ def wrong_slots(classes: Classes) -> str | None:
     try:
         for ranks in (1, 2):
             # As a rule the lanes that the tokens need are enough.
-            found = _wrong(classes, ranks, MOST_TOKENS) and _wrong(classes, ranks, _ALL_LANES)
+            found = _wrong(classes, ranks, MOST_TOKENS) and _wrong(
+                classes, ranks, kernel_body.MOST_LANES
+            )
             if found is not None:
                 return None if _has_other_padding(classes) else found
-    except NotCompiled as error:
+    except kernel_body.NotCompiled as error:
         return str(error)
     except (Unreadable, TooComplex, Raised, RecursionError):
         pass
@@ -81,8 +77,12 @@ def _followed(classes: Classes, ranks: int, lanes: int, settings: Mapping[str, b
     """An engine that has called the method for a batch of all the requests."""
     engine, way = _Engine(classes, ranks, lanes), Way(settings)
     method = engine.groups.method(METHOD) or unreadable()
-    batch = (len(STARTS) - 1, _array(STARTS), _array(POSITIONS))
-    Follower(engine, way).call(method, (tuple(map(Known, batch)), {}))
+    batch: dict[str, Value] = {
+        "num_reqs": Known(len(STARTS) - 1),
+        "query_start_loc": Known(_array(STARTS)),
+        "positions": Known(_array(POSITIONS)),
+    }
+    Follower(engine, way).call(method, ((), batch))
     return unreadable() if way.taken else engine
 
 
@@ -104,7 +104,7 @@ def _array(values: tuple[int, ...]) -> Array:
 
 def _blocks(group: int) -> Array:
     """A block table in which no block is there twice."""
-    shape = (len(STARTS), WIDTH)
+    shape = (MOST_REQUESTS, WIDTH)
     return Array({place: 50 + 100 * group + place for place in range(shape[0] * shape[1])}, shape)
 
 
@@ -135,7 +135,7 @@ class _Engine:
         sizes = dict.fromkeys(("block_size", "kv_cache_block_size"), BLOCK_SIZES[group])
         ranks = {"dcp_world_size": self.ranks, "dcp_rank": self.ranks - 1, "pcp_rank": 0}
         ones = ("pcp_world_size", "cp_kv_cache_interleave_size", "blocks_per_kv_block")
-        limits = {"max_num_reqs": len(STARTS), "max_num_batched_tokens": MOST_TOKENS}
+        limits = {"max_num_reqs": MOST_REQUESTS, "max_num_batched_tokens": MOST_TOKENS}
         arrays = {"block_table": _blocks(group), "slot_mapping": self.slots[-1]}
         known = {**sizes, **ranks, **dict.fromkeys(ones, 1), **limits, **arrays}
         table.attributes.update((name, Known(value)) for name, value in known.items())
@@ -147,7 +147,7 @@ class _Engine:
         return found[-1] if all(found) else None
 
     def _wrong_of(self, ranks: int) -> str | None:
-        pads = self.programs >= len(STARTS)  # there is a program beside the requests'
+        pads = self.programs == len(STARTS)  # there is a program beside the requests'
         for group, slots in enumerate(self.slots):
             for place, expected in enumerate(slots_of(group, ranks)):
                 found = slots.values.get(place)
@@ -177,8 +177,9 @@ class _Engine:
         if not isinstance(base, DottedName):
             return None
         path = DottedName(base.file, f"{base.text}.{name}" if name else base.text, base.imported)
-        if path.text == "triton.next_power_of_2" and isinstance(given[0][0], Known):
-            return Known(1 << (given[0][0].value - 1).bit_length())
+        match path.text, given[0]:
+            case "triton.next_power_of_2", (Known(int(number)),):
+                return Known(1 << (number - 1).bit_length())
         takes_arrays = any(map(_is_array, (*given[0], *given[1].values())))
         return unreadable() if takes_arrays and self.function(path) is None else None
 
@@ -192,15 +193,28 @@ class _Engine:
     def launched(
         self, kernel: Value, grid: Value, call: ast.Call, given: Arguments, way: Way
     ) -> None:
-        found = self.classes.kernel(kernel)
-        function = self.function(kernel) if isinstance(kernel, DottedName) else None
-        match grid:
-            case Items((Known(int(programs)),)) if function and found and not found.definitions[1:]:
-                names = [one.name.value for one in parameters(found.definitions[0])]
-                passed = {**dict(zip(names, given[0], strict=False)), **given[1]}
-                known = {name: one.value for name, one in passed.items() if isinstance(one, Known)}
-                assert isinstance(function.node, ast.FunctionDef)
-                evaluate(function.node, known, programs, self.lanes)
-                self.programs = max(self.programs, programs)
-            case _:
-                raise Unreadable
+        node = self._kernel(kernel)
+        spread = [one for one in call.args if isinstance(one, ast.Starred)]
+        programs = grid.items[0] if isinstance(grid, Items) and len(grid.items) == 1 else None
+        if spread or not isinstance(programs, Known) or not isinstance(programs.value, int):
+            raise Unreadable
+        names = [one.arg for one in node.args.args]
+        passed = {**dict(zip(names, given[0], strict=False)), **given[1]}
+        # What is true, or false, may stand for a value that is not known.
+        known = {
+            name: one.value
+            for name, one in passed.items()
+            if isinstance(one, Known) and not isinstance(one.value, bool)
+        }
+        kernel_body.evaluate(node, known, programs.value, self.lanes)
+        self.programs = max(self.programs, programs.value)
+
+    def _kernel(self, value: Value) -> ast.FunctionDef:
+        """The kernel as syntax, where its name means nothing else."""
+        found = self.classes.kernel(value)
+        function = self.function(value) if isinstance(value, DottedName) else None
+        node = function.node if function is not None else None
+        if found is None or found.definitions[1:] or not isinstance(node, ast.FunctionDef):
+            raise Unreadable
+        is_jitted = any("jit" in ast.unparse(one) for one in node.decorator_list)
+        return node if is_jitted else unreadable()

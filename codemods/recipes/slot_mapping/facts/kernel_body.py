@@ -12,7 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-MOST_STATEMENTS = 2_000
+# Above these nothing is evaluated: such code is not what this is for.
+MOST_PROGRAMS = 16
+MOST_STATEMENTS = 500
+MOST_LANES = 4096
+LARGEST = 1 << 40
 
 
 class Unreadable(Exception):
@@ -52,6 +56,8 @@ def evaluate(kernel: ast.FunctionDef, given: Mapping[str, Any], programs: int, l
     Of each block only the first `lanes` are looked at: nothing that is known here mixes lanes.
     Raises Unreadable and NotCompiled.
     """
+    if programs > MOST_PROGRAMS:
+        raise Unreadable
     unannotated = {one.arg for one in kernel.args.args if one.annotation is None}
     for number in range(programs):
         scope = {k: Pointer(v) if isinstance(v, Array) else v for k, v in given.items()}
@@ -85,7 +91,7 @@ def _of_known(work: Callable[..., Any], *operands: Any) -> Any:
 _WORK: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Mult: lambda a, b: a * b if max(abs(a), abs(b)) < LARGEST else unreadable(),
     # Triton divides as C does and Python rounds down: they agree on numbers from 0 on.
     ast.FloorDiv: lambda a, b: a // b if a >= 0 < b else unreadable(),
     ast.Mod: lambda a, b: a % b if a >= 0 < b else unreadable(),
@@ -185,9 +191,9 @@ class _Program:
                 return self.number
             case "tl.num_programs", [0] if not named:
                 return self.programs
-            case "tl.arange", [int(first), int(end)] if not named:
+            case "tl.arange", [int(first), int(end)] if not named and end - first <= MOST_LANES:
                 self._require_constants(node)
-                return tuple(range(first, end))[: self.lanes]
+                return tuple(range(first, end)[: self.lanes])
         return _of_known(_FUNCTIONS[name], *given, **named)
 
     def _require_constants(self, arange: ast.Call) -> None:
