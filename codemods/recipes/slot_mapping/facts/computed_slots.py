@@ -1,7 +1,8 @@
 """Whether requests get their own slots: `compute_slot_mapping` on small numbers, without a run.
 
-The method is followed and its kernels are evaluated, for two KV cache groups and two requests
-with padding behind them. What cannot be read to the end is not judged.
+The method is followed and its kernels are evaluated, for two requests with padding behind them and
+two KV cache groups, the second as on the last of two context-parallel ranks. What cannot be read to
+the end is not judged.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from codemods.recipes.warm_up.values import (
 
 PAD = -1  # as in every release; a tree with another is not judged
 _PADDING_FILES = (BLOCK_TABLE, "v1/attention/backends/utils.py")
-_OTHER_PADDING = re.compile(rb"^PAD_SLOT_ID\b[^=\n]*=(?!\s*-1\s*(?:#|$))", re.MULTILINE)
-BLOCK_SIZES = (4, 2)  # one for each group
+_OTHER_PADDING = rb"(?m)^PAD_SLOT_ID\b[^=\n]*=(?!\s*-1\s*(?:#|$))"
+# For each group; a group's rank is the last.
+BLOCK_SIZES = (4, 2)
+RANKS = (1, 2)
 WIDTH = 8
 STARTS = (0, 3, 5)
 POSITIONS = (3, 4, 5, 0, 1)
@@ -43,29 +46,24 @@ MOST_REQUESTS = 4
 def wrong_slots(classes: Classes) -> str | None:
     """What the method gets wrong, as a sentence's part; None where nothing is shown to be wrong."""
     try:
-        for ranks in (1, 2):
-            # As a rule the lanes that the tokens need are enough.
-            found = _wrong(classes, ranks, MOST_TOKENS) and _wrong(
-                classes, ranks, kernel_body.MOST_LANES
-            )
-            if found is not None:
-                return None if _has_other_padding(classes) else found
+        # As a rule the lanes that the tokens need are enough.
+        found = _wrong(classes, MOST_TOKENS) and _wrong(classes, kernel_body.MOST_LANES)
+        return None if found and _has_other_padding(classes) else found
     except kernel_body.NotCompiled as error:
         return str(error)
     except (Unreadable, TooComplex, Raised, RecursionError):
-        pass
-    return None
+        return None
 
 
 def _has_other_padding(classes: Classes) -> bool:
     files = (classes.sources.read(name) for name in _PADDING_FILES)
-    return any(file is not None and _OTHER_PADDING.search(file.data) for file in files)
+    return any(file is not None and re.search(_OTHER_PADDING, file.data) for file in files)
 
 
-def _wrong(classes: Classes, ranks: int, lanes: int) -> str | None:
+def _wrong(classes: Classes, lanes: int) -> str | None:
     """A wrong slot; None where one way through the method, which engines may take, has none."""
     wrong = []
-    for engine in for_each_setting(partial(_followed, classes, ranks, lanes)):
+    for engine in for_each_setting(partial(_followed, classes, lanes)):
         if engine.programs:
             wrong.append(engine.wrong())
             if wrong[-1] is None:
@@ -73,9 +71,9 @@ def _wrong(classes: Classes, ranks: int, lanes: int) -> str | None:
     return wrong[0] if wrong else None
 
 
-def _followed(classes: Classes, ranks: int, lanes: int, settings: Mapping[str, bool]) -> _Engine:
+def _followed(classes: Classes, lanes: int, settings: Mapping[str, bool]) -> _Engine:
     """An engine that has called the method for a batch of all the requests."""
-    engine, way = _Engine(classes, ranks, lanes), Way(settings)
+    engine, way = _Engine(classes, lanes), Way(settings)
     method = engine.groups.method(METHOD) or unreadable()
     batch: dict[str, Value] = {
         "num_reqs": Known(len(STARTS) - 1),
@@ -114,10 +112,9 @@ def _is_array(value: Value) -> TypeGuard[Known]:
 
 @dataclass(eq=False)
 class _Engine:
-    """The tables of the last of so many context-parallel ranks, as the followed method has them."""
+    """The tables that the followed method finds, and what was launched."""
 
     classes: Classes
-    ranks: int
     lanes: int
     programs: int = 0
     slots: list[Array] = field(default_factory=list)
@@ -133,7 +130,7 @@ class _Engine:
         _, table = self.classes.fresh()
         self.slots.append(Array({}, (MOST_TOKENS,)))
         sizes = dict.fromkeys(("block_size", "kv_cache_block_size"), BLOCK_SIZES[group])
-        ranks = {"dcp_world_size": self.ranks, "dcp_rank": self.ranks - 1, "pcp_rank": 0}
+        ranks = {"dcp_world_size": RANKS[group], "dcp_rank": RANKS[group] - 1, "pcp_rank": 0}
         ones = ("pcp_world_size", "cp_kv_cache_interleave_size", "blocks_per_kv_block")
         limits = {"max_num_reqs": MOST_REQUESTS, "max_num_batched_tokens": MOST_TOKENS}
         arrays = {"block_table": _blocks(group), "slot_mapping": self.slots[-1]}
@@ -142,23 +139,25 @@ class _Engine:
         return table
 
     def wrong(self) -> str | None:
-        """A slot that is wrong; a tree that knows no ranks is held to those of a single one."""
-        found = [self._wrong_of(1), self._wrong_of(self.ranks)]
-        return found[-1] if all(found) else None
+        """A wrong slot; a tree that knows no ranks is held to those of a single one."""
+        for group, ranks in enumerate(RANKS):
+            found = [self._wrong_of(group, 1), self._wrong_of(group, ranks)]
+            if all(found):
+                return found[-1]
+        return None
 
-    def _wrong_of(self, ranks: int) -> str | None:
+    def _wrong_of(self, group: int, ranks: int) -> str | None:
         pads = self.programs == len(STARTS)  # there is a program beside the requests'
-        for group, slots in enumerate(self.slots):
-            for place, expected in enumerate(slots_of(group, ranks)):
-                found = slots.values.get(place)
-                may_be_left = expected == PAD and not (pads and place >= len(POSITIONS))
-                if found != expected and not (found is None and may_be_left):
-                    return (
-                        f"expected {METHOD} to put {expected} in place {place} of KV cache group "
-                        f"{group}'s slot mapping, found {'nothing' if found is None else found} "
-                        f"({len(STARTS) - 1} requests, {len(POSITIONS)} tokens, block size "
-                        f"{BLOCK_SIZES[group]}, context-parallel rank {ranks - 1} of {ranks})"
-                    )
+        for place, expected in enumerate(slots_of(group, ranks)):
+            found = self.slots[group].values.get(place)
+            may_be_left = expected == PAD and not (pads and place >= len(POSITIONS))
+            if found != expected and not (found is None and may_be_left):
+                return (
+                    f"expected {METHOD} to put {expected} in place {place} of the slot mapping of "
+                    f"KV cache group {group}, found {'nothing' if found is None else found} "
+                    f"({len(STARTS) - 1} requests, {len(POSITIONS)} tokens, block size "
+                    f"{BLOCK_SIZES[group]}, context-parallel rank {ranks - 1} of {ranks})"
+                )
         return None
 
     def attribute(self, base: Value, name: str) -> Value | None:

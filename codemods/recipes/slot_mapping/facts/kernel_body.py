@@ -39,7 +39,7 @@ class Array:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Pointer:
     """A place in an array."""
 
@@ -76,16 +76,19 @@ def unreadable() -> NoReturn:
 
 def _each(work: Callable[..., Any], *operands: Any) -> Any:
     """Apply `work` lane by lane; a scalar is the same in every lane."""
-    blocks = [one for one in operands if isinstance(one, tuple)]
-    if not blocks:
+    lengths = {len(one) for one in operands if isinstance(one, tuple)}
+    if not lengths:
         return work(*operands)
-    columns = [one if isinstance(one, tuple) else (one,) * len(blocks[0]) for one in operands]
-    return tuple(work(*lane) for lane in zip(*columns, strict=True))
+    (length,) = lengths
+    columns = (one if isinstance(one, tuple) else (one,) * length for one in operands)
+    return tuple(map(work, *columns))
 
 
 def _of_known(work: Callable[..., Any], *operands: Any) -> Any:
     """As `_each`; what comes of a value that is not known is not known."""
-    return _each(lambda *lane: None if None in lane else work(*lane), *operands)
+    if any(one is None or (isinstance(one, tuple) and None in one) for one in operands):
+        return _each(lambda *lane: None if None in lane else work(*lane), *operands)
+    return _each(work, *operands)
 
 
 _WORK: Mapping[type[ast.AST], Callable[..., Any]] = {

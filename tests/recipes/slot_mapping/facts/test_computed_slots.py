@@ -55,8 +55,8 @@ def found(text: str) -> str | None:
 
 
 FAULTS: list[tuple[Changes, str]] = [
-    (WRONG, "to put 203 in place 0 of KV cache group 0's slot mapping, found 204 (2 requests"),
-    ([(STORE, STORE.replace("token", "token + 1"))], "place 0 of KV cache group 0"),
+    (WRONG, "to put 203 in place 0 of the slot mapping of KV cache group 0, found 204 (2 requests"),
+    ([(STORE, STORE.replace("token", "token + 1"))], "place 0 of the slot mapping"),
     ([("(token >= num_tokens)", "(token > num_tokens)")], "to put -1 in place 5"),
     ([(TAIL, "        pass_on = 0\n")], "found nothing"),
     ([("positions.shape[0]", "positions.shape[0] + 1")], "to put -1 in place 5"),
