@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 # Above these nothing is evaluated: such code is not what this is for.
@@ -125,6 +125,7 @@ class _Program:
     programs: int
     lanes: int
     varying: set[str]
+    own: set[str] = field(default_factory=set)
     statements: int = 0
 
     def block(self, body: Sequence[ast.stmt]) -> None:
@@ -137,27 +138,50 @@ class _Program:
     def _statement(self, node: ast.stmt) -> None:
         match node:
             case ast.Assign(targets=[ast.Name(name)]):
-                self._assign(name, self.value(node.value))
+                self._assign(name, self.value(node.value), self._is_own(node.value))
             case ast.AugAssign(target=ast.Name(name) as target):
-                self._assign(name, self._operation(node.op, target, node.value))
+                value = self._operation(node.op, target, node.value)
+                self._assign(name, value, self._is_own(target) or self._is_own(node.value))
             case ast.Expr(value=ast.Constant()):
                 pass
             case ast.Expr():
                 self.value(node.value)
             case ast.If():
-                self.block(node.body if self._number(node.test) else node.orelse)
+                self._if(node)
             case ast.For(target=ast.Name(name), iter=ast.Call(func=ast.Name("range"), args=ends)):
                 for turn in range(*map(self._number, ends)):
-                    self._assign(name, turn)
+                    self._assign(name, turn, False)
                     self.block(node.body)
             case ast.Return(value=None):
                 raise _Returned
             case _:
                 raise Unreadable
 
-    def _assign(self, name: str, value: Any) -> None:
+    def _if(self, node: ast.If) -> None:
+        before, may_be_constant = dict(self.scope), not self._is_own(node.test)
+        self.block(node.body if self._number(node.test) else node.orelse)
+        if may_be_constant:
+            return  # Triton leaves the other branch out
+        for name, value in before.items():
+            if isinstance(value, tuple) != isinstance(self.scope[name], tuple):
+                raise NotCompiled(
+                    f"expected a variable to keep its shape, found {name}, which is a block on one "
+                    "way through an if and a number on the other: Triton does not compile the "
+                    "kernel"
+                )
+
+    def _is_own(self, node: ast.expr) -> bool:
+        """Whether a value is the program's own: its number, what it loads, what comes of them."""
+        return any(
+            one.id in self.own if isinstance(one, ast.Name) else one.attr in ("program_id", "load")
+            for one in ast.walk(node)
+            if isinstance(one, (ast.Name, ast.Attribute))
+        )
+
+    def _assign(self, name: str, value: Any, is_own: bool) -> None:
         self.scope[name] = value
         self.varying.discard(name)
+        (self.own.add if is_own else self.own.discard)(name)
 
     def _operation(self, kind: ast.AST, left: ast.expr, right: ast.expr) -> Any:
         return _of_known(_WORK[type(kind)], self.value(left), self.value(right))
@@ -197,6 +221,8 @@ class _Program:
             case "tl.arange", [int(first), int(end)] if not named and end - first <= MOST_LANES:
                 self._require_constants(node)
                 return tuple(range(first, end)[: self.lanes])
+        if name not in _FUNCTIONS:
+            _require_known(name)
         return _of_known(_FUNCTIONS[name], *given, **named)
 
     def _require_constants(self, arange: ast.Call) -> None:
@@ -207,6 +233,17 @@ class _Program:
                     f"expected the ends of tl.arange to be constants, found {end.id}, a parameter "
                     "that is no tl.constexpr: Triton does not compile the kernel"
                 )
+
+
+def _require_known(name: str) -> None:
+    from codemods.recipes.slot_mapping.facts import triton_language
+
+    found = name.partition(".")[2]
+    if not found.startswith("_") and found not in triton_language.NAMES:
+        raise NotCompiled(
+            f"expected functions of Triton, found {name}, which Triton {triton_language.RELEASES} "
+            "does not have: Triton does not compile the kernel"
+        )
 
 
 def _load(source: Any, mask: Any = True, other: Any = None) -> Any:

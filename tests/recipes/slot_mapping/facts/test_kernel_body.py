@@ -69,7 +69,8 @@ def test_the_first_lanes_alone_can_be_looked_at() -> None:
         "tl.store(count, 1)",
         "tl.store(out, missing)",
         "tl.store(out, count.to(tl.float32))",
-        "tl.store(out, tl.unheard_of(count))",
+        "tl.store(out, tl.sqrt(count))",
+        "tl.store(out, tl._experimental(count))",
         "tl.store(out, tl.cdiv(count, 0))",
         "tl.store(out, 0 < count < 9)",
         "tl.store(*out)",
@@ -110,3 +111,30 @@ def test_a_constant_is_an_end_of_arange(body: str) -> None:
 
 def test_a_parameter_that_is_one_is_made_a_constant() -> None:
     assert stored("tl.arange(0, count)", count=1) == {}
+
+
+def test_a_function_that_triton_does_not_have_is_not_compiled() -> None:
+    with pytest.raises(NotCompiled, match=r"found tl\.program_number, which"):
+        stored("tl.store(out, tl.program_number(0))")
+
+
+CHANGED = "row = {before}\nif {test}:\n    row = {value}\ntl.store(out, 1)"
+
+
+def test_a_number_does_not_become_a_block_in_an_if_of_the_programs_own() -> None:
+    body = CHANGED.format(before="tl.program_id(0)", test="row == 0", value="tl.arange(0, N)")
+    with pytest.raises(NotCompiled, match="found row, which is a block on one way"):
+        stored(body)
+
+
+@pytest.mark.parametrize(
+    ("before", "test", "value"),
+    [
+        ("tl.program_id(0)", "row == 0", "7"),
+        ("tl.program_id(0)", "N == 4", "tl.arange(0, N)"),
+        ("tl.program_id(0)", "count == 3", "tl.arange(0, N)"),
+        ("tl.arange(0, N)", "tl.load(numbers) == 10", "tl.arange(0, N)"),
+    ],
+)
+def test_what_an_if_may_change(before: str, test: str, value: str) -> None:
+    assert stored(CHANGED.format(before=before, test=test, value=value)) == {0: 1}
