@@ -13,6 +13,7 @@ from codemods.engine.sources import Refusal, SourceFile, Sources
 from codemods.recipes.slot_mapping.edits import unit_tests, warmup
 from codemods.recipes.slot_mapping.facts import unlaunched, why
 from codemods.recipes.slot_mapping.facts.block_tables import Tables, check_classes
+from codemods.recipes.slot_mapping.facts.computed_slots import wrong_slots
 from codemods.recipes.slot_mapping.facts.names import (
     BLOCK_TABLE,
     BLOCK_TABLE_CLASS,
@@ -28,6 +29,7 @@ from codemods.recipes.warm_up.launches import Launches, find
 from codemods.recipes.warm_up.unlaunched import refuse_two_classes
 from codemods.transforms import names
 from codemods.transforms.jit import parameters
+from codemods.transforms.statements import line_of
 
 
 def decide(run: Run) -> None:
@@ -43,7 +45,9 @@ def decide(run: Run) -> None:
             return
         run.every_edit(Status.NOT_NEEDED, reason, run.why, file)
         return
-    kernel_edit.decide(run, launches.kernels, PARAMETER, launches.unresolved)
+    with run.edit(edits.KERNEL, launches.kernels[0].file.name):
+        _refuse_wrong_slots(run, block_table, launches)
+        kernel_edit.decide(run, launches.kernels, PARAMETER, launches.unresolved)
     with run.edit(edits.WARMUP, sources.checkout.name(warmup_edit.MODULE)):
         _warmup(run, block_table, launches)
     worker_edit.decide(run, warmup.CALL)
@@ -96,6 +100,26 @@ def _nothing_to_do(
     if not launches.kernels:
         return Reason.NO_KERNEL, f"{BLOCK_TABLE_CLASS}.{METHOD} launches no Triton kernel."
     return None
+
+
+def _refuse_wrong_slots(run: Run, block_table: SourceFile, launches: Launches) -> None:
+    """Refuse a kernel that does not do what it is for; the warm-up would compile it all the same.
+
+    Before any edit: the files are parsed already.
+    """
+    tables = Tables.of(run.sources, block_table)
+    if edits.KERNEL not in run.wanted or tables.groups is None or tables.one is None:
+        return
+    classes = Classes.of(run.sources, tables.groups, tables.one, launches.kernels)
+    found = wrong_slots(classes) if classes is not None else None
+    if found is not None:
+        kernel = launches.kernels[0]
+        raise Refusal(
+            Reason.HARMFUL,
+            f"{found}; mend {METHOD} or its kernel, or leave the edit out with --skip kernel",
+            kernel.file.name,
+            line_of(kernel.file.module, kernel.definitions[0]),
+        )
 
 
 def _warmup(run: Run, block_table: SourceFile, launches: Launches) -> None:

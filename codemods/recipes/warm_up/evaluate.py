@@ -78,7 +78,9 @@ class Environment(Protocol):
 
     def function(self, path: DottedName) -> Function | None: ...
 
-    def launched(self, kernel: Value, call: ast.Call, given: Arguments, way: Way) -> None: ...
+    def launched(
+        self, kernel: Value, grid: Value, call: ast.Call, given: Arguments, way: Way
+    ) -> None: ...
 
     def stored(self, base: Value, name: str, value: Value) -> None:
         """`base.name = value`, or an item of `base` is set where `name` is ""."""
@@ -383,7 +385,9 @@ class _Frame:
             self.environment.stored(self.value(target.value), "", value)
 
     def truth(self, node: ast.expr) -> bool:
-        value = self.value(node)
+        return self._is_true(self.value(node), node)
+
+    def _is_true(self, value: Value, node: ast.expr) -> bool:
         if isinstance(value, Known):
             return bool(value.value)
         if isinstance(value, Items):
@@ -482,8 +486,9 @@ class _Frame:
     def _boolean(self, node: ast.BoolOp) -> Value:
         stops = isinstance(node.op, ast.Or)
         for part in node.values[:-1]:
-            if self.truth(part) is stops:
-                return Known(stops)
+            value = self.value(part)
+            if self._is_true(value, part) is stops:
+                return value if isinstance(value, Known) else Known(stops)
         return self.value(node.values[-1])
 
     def _compare(self, node: ast.Compare) -> Value:
@@ -541,9 +546,10 @@ class _Frame:
 
     def _call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Subscript):
-            self.value(node.func.slice)
+            grid = self.value(node.func.slice)
             given = self._given(node)
-            self.environment.launched(self.value(node.func.value), node, given, self.follower.way)
+            kernel = self.value(node.func.value)
+            self.environment.launched(kernel, grid, node, given, self.follower.way)
             return Known(None)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             assert self.function.first is not None

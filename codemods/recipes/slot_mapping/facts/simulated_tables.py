@@ -437,7 +437,9 @@ class SimulatedTables:
                         return Function(one.file, node)
         return None
 
-    def launched(self, kernel: Value, call: ast.Call, given: Arguments, way: Way) -> None:
+    def launched(
+        self, kernel: Value, grid: Value, call: ast.Call, given: Arguments, way: Way
+    ) -> None:
         found = self.classes.kernel(kernel)
         names = [p.name.value for p in parameters(found.definitions[0])] if found else []
         passed: dict[str, Value] = {
