@@ -298,7 +298,10 @@ def faults(found: list[Comparison]) -> Iterator[str]:
         yield "## Answers that differ\n"
         yield "\n".join(lines) + "\n"
     else:
-        yield "Every request was answered, and answers before and after are equal token by token.\n"
+        yield (
+            "Servers that started answered every request, and answers before and after are equal "
+            "token by token.\n"
+        )
 
 
 def failures(results: list[Result]) -> Iterator[str]:
@@ -317,9 +320,8 @@ def gaps(results: list[Result]) -> Iterator[str]:
     if found:
         yield "## Not run\n"
         yield (
-            "Planned, and without a result: the time on the machine ended before they were begun "
-            "or while their servers started, or the machine had too few GPUs. No claim is made of "
-            "them.\n"
+            "Planned, and without a result: the time on the machine ended first, the released vLLM "
+            "did not start (above), or the machine had too few GPUs. No claim is made of them.\n"
         )
         yield from table(
             ("what", "rewrite", "vLLM"),

@@ -234,7 +234,8 @@ def _add_patch_options(one: argparse.ArgumentParser, only_with: str = "") -> Non
         "-o",
         "--output",
         metavar="FILE",
-        help="write the patch to FILE, or a file for each recipe to DIR/",
+        help="write the patch to FILE, or into DIR/: as changes.patch, or with git and dep3 a "
+        "file for each recipe",
     )
     group.add_argument(
         "--author", metavar="'NAME <MAIL>'", help="author in the mail's header (git, dep3)"

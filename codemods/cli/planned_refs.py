@@ -60,7 +60,9 @@ def _repository(root: Path) -> Repository:
     except BrokenRepository as error:
         raise UsageError(str(error)) from None
     if found is None:
-        raise UsageError(f"{root}: no git repository; --ref needs the top of one, or a bare one")
+        raise UsageError(
+            f"{root}: neither the top of a git repository nor a bare one, which --ref needs"
+        )
     return found
 
 

@@ -117,8 +117,11 @@ def apply(options: argparse.Namespace) -> int:
         return diff(options)
     if options.release:
         raise UsageError("apply rewrites a tree of yours: name it in place of --release")
-    if options.output or options.author or options.date or options.subject:
-        raise UsageError("apply writes no patch: -o, --author, --date and --subject need --dry-run")
+    asked = (options.output, options.author, options.date, options.subject)
+    if any(asked) or options.format != "unified":
+        raise UsageError(
+            "apply writes no patch: --format, -o, --author, --date and --subject need --dry-run"
+        )
     from codemods.write import WriteFailed, remove_leftovers, write
 
     plan = planned(options).plan

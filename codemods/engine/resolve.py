@@ -1,7 +1,7 @@
 """What a dotted name of a module means: a function, a class or a value, and who defines it.
 
 Followed through the package's own imports, re-exports, star imports and plain aliases; nothing is
-executed. Everybody who asks what a name means asks here.
+executed. This lists all that a name may mean; `bound` finds what it means once the code has run.
 """
 
 from __future__ import annotations

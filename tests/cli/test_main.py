@@ -697,7 +697,7 @@ def test_an_interrupt_says_what_it_left(
 
 
 @pytest.mark.parametrize(
-    "options", [["-o", "fix.patch"], ["--subject", "x"], ["--author", "a <b>"]]
+    "options", [["-o", "fix.patch"], ["--subject", "x"], ["--author", "a <b>"], ["--format", "git"]]
 )
 def test_apply_makes_no_patch(
     options: list[str], tree: Path, capsys: pytest.CaptureFixture[str]
