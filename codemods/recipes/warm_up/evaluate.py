@@ -155,6 +155,8 @@ class Follower:
     entered: set[str] = field(default_factory=set)
     # The functions that the `with` blocks around a statement call.
     contexts: list[str] = field(default_factory=list)
+    # Whether to give up where the turns of a loop or the places of arguments are not known.
+    exact: bool = False
 
     def call(self, function: Function, given: Arguments) -> Value:
         """Follow a function's body; what it returns."""
@@ -311,6 +313,8 @@ class _Frame:
     def _each(self, value: Value, asked: str) -> Sequence[Value]:
         if isinstance(value, Items):
             return value.items
+        if self.follower.exact:
+            raise TooComplex(f"the items of {asked} are not known")
         if isinstance(value, (Varying, Tensor)):
             there = self.follower.way.decide(Varying(value.text), f"{asked} has an item")
             return (Varying(f"{value.text}[…]"),) if there else ()
@@ -328,6 +332,7 @@ class _Frame:
                     continue
         except _Broken:
             return
+        self.block(node.orelse)
 
     def _try(self, node: ast.Try) -> None:
         try:
@@ -602,6 +607,8 @@ class _Frame:
         return unknown(text, function, *parts)
 
     def _given(self, node: ast.Call) -> Arguments:
+        if self.follower.exact and any(word.arg is None for word in node.keywords):
+            raise TooComplex("the names of its arguments are not known")
         positional = self._display(node.args)
         assert isinstance(positional, Items)
         named = {word.arg: self.value(word.value) for word in node.keywords if word.arg}

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TypeGuard
 
+from codemods.engine.sources import SourceFile
 from codemods.recipes.slot_mapping.facts import kernel_body
 from codemods.recipes.slot_mapping.facts.kernel_body import Array, Unreadable, unreadable
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, METHOD
@@ -27,12 +28,19 @@ from codemods.recipes.warm_up.values import (
     Instance,
     Items,
     Known,
+    Setting,
     Value,
+    Varying,
 )
 
 PAD = -1  # as in every release; a tree with another is not judged
 _PADDING_FILES = (BLOCK_TABLE, "v1/attention/backends/utils.py")
 _OTHER_PADDING = rb"(?m)^PAD_SLOT_ID\b[^=\n]*=(?!\s*-1\s*(?:#|$))"
+_TRITONS = re.compile(r"from [\w.]*\btriton(_utils)? import\b|import triton\.language as tl$")
+# Python's functions that store nothing in the tables that they are given.
+_LEAVE_TABLES = frozenset(
+    {"enumerate", "getattr", "hasattr", "isinstance", "len", "list", "reversed", "tuple", "zip"}
+)
 # For each group; a group's rank is the last.
 BLOCK_SIZES = (4, 2)
 RANKS = (1, 2)
@@ -80,7 +88,7 @@ def _followed(classes: Classes, lanes: int, settings: Mapping[str, bool]) -> _En
         "query_start_loc": Known(_array(STARTS)),
         "positions": Known(_array(POSITIONS)),
     }
-    Follower(engine, way).call(method, ((), batch))
+    Follower(engine, way, exact=True).call(method, ((), batch))
     return unreadable() if way.taken else engine
 
 
@@ -108,6 +116,32 @@ def _blocks(group: int) -> Array:
 
 def _is_array(value: Value) -> TypeGuard[Known]:
     return isinstance(value, Known) and isinstance(value.value, Array)
+
+
+def _reaches(value: Value) -> bool:
+    """Whether what gets the value can store slots."""
+    if isinstance(value, Items):
+        return any(map(_reaches, value.items))
+    return isinstance(value, Instance) or _is_array(value)
+
+
+def _is_followed(base: Value, name: str) -> bool:
+    """Whether a call of `base.name` is followed, so that no store of it is missed."""
+    if isinstance(base, Instance):
+        own = base.attributes.get(name)
+        return (own is None and base.method(name) is not None) or isinstance(own, Function)
+    return hasattr(ast, name) or not isinstance(base, (Items, Setting, Varying))
+
+
+def _has_tritons_language(file: SourceFile) -> bool:
+    """Whether `tl` is Triton's in the file, and no other module."""
+    found = [
+        ast.unparse(node)
+        for node in (ast.walk(file.tree) if file.tree else ())
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        and any("tl" in (one.asname, one.name) for one in node.names)
+    ]
+    return bool(found) and all(map(_TRITONS.match, found))
 
 
 @dataclass(eq=False)
@@ -174,13 +208,15 @@ class _Engine:
             is_stride = (name, given) == ("stride", ((Known(0),), {})) and base.value.shape[1:]
             return Known(WIDTH) if is_stride else unreadable()
         if not isinstance(base, DottedName):
-            return None
+            return None if _is_followed(base, name) else unreadable()
         path = DottedName(base.file, f"{base.text}.{name}" if name else base.text, base.imported)
         match path.text, given[0]:
             case "triton.next_power_of_2", (Known(int(number)),):
                 return Known(1 << (number - 1).bit_length())
-        takes_arrays = any(map(_is_array, (*given[0], *given[1].values())))
-        return unreadable() if takes_arrays and self.function(path) is None else None
+        passed = (*given[0], *given[1].values())
+        if path.text in _LEAVE_TABLES and not any(map(_is_array, passed)):
+            return None
+        return unreadable() if any(map(_reaches, passed)) and not self.function(path) else None
 
     def function(self, path: DottedName) -> Function | None:
         return self.names.function(path)
@@ -212,8 +248,11 @@ class _Engine:
         """The kernel as syntax, where its name means nothing else."""
         found = self.classes.kernel(value)
         function = self.function(value) if isinstance(value, DottedName) else None
-        node = function.node if function is not None else None
-        if found is None or found.definitions[1:] or not isinstance(node, ast.FunctionDef):
+        if found is None or found.definitions[1:] or function is None:
             raise Unreadable
-        is_jitted = any("jit" in ast.unparse(one) for one in node.decorator_list)
-        return node if is_jitted else unreadable()
+        node = function.node
+        if not isinstance(node, ast.FunctionDef) or not _has_tritons_language(function.file):
+            raise Unreadable
+        # A second decorator may change what the kernel is given.
+        decorators = [ast.unparse(one) for one in node.decorator_list]
+        return node if len(decorators) == 1 and "jit" in decorators[0] else unreadable()

@@ -111,7 +111,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "tl.minimum": min,
     "tl.maximum": max,
     "tl.where": lambda test, yes, no: yes if test else no,
-    "tl.cdiv": lambda a, b: -(-a // b),
+    # As with //, below 0 the two round apart.
+    "tl.cdiv": lambda a, b: -(-a // b) if a >= 0 < b else unreadable(),
 }
 _CASTS = ("int32", "int64")
 

@@ -90,13 +90,16 @@ RIGHT: list[Changes] = [
     # The lanes in the other order, of which the first are of no use.
     [("token = tl.arange(0, TILE)", "token = 63 - tl.arange(0, 64)")],
     [("at // block_size, mask=ours, other=0", "at // block_size")],
+    [(LAUNCH, "        num_tokens, known = 0, num_tokens\n"
+              "        while num_tokens:\n            num_tokens = 0\n"
+              "        else:\n            num_tokens = known\n" + LAUNCH)],
     # Not every engine computes slots.
     [(LAUNCH, "        if self.mode == Mode.NONE:\n            return\n" + LAUNCH)],
     # One of two ways is right, and the other may be for no engine.
     [(LAUNCH, "        num_tokens = self.shift + 1 if self.shift else num_tokens\n" + LAUNCH)],
     [("            self.block_size,\n", "            self.kernel_size or self.block_size,\n")],
     [("            self.block_size,\n", "            self.block_size or 16,\n")],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", RIGHT)
@@ -108,6 +111,13 @@ FALL_BACK = (
     "\n\nif not HAS_TRITON:\n\n    def _compute_slot_mapping_kernel(*given):\n        pass\n\n\n"
 )
 FILLED = "        self.slot_mapping.gpu.fill_(PAD_SLOT_ID)\n"
+CALLS = (
+    "self.native(num_reqs)",
+    "self.native.store(num_reqs)",
+    "native.store(self, num_reqs)",
+    "native.store([positions])",
+    "self.stored.append(positions)",
+)
 # Each in a tree whose kernel stores wrong slots: what the rest does to them is not known.
 UNREAD: list[Changes] = [
     [(JIT, FALL_BACK + JIT)],
@@ -126,6 +136,19 @@ UNREAD: list[Changes] = [
     [("    row = tl.program_id(0)\n", "    row = tl.program_id(0)\n    tl.debug_barrier()\n")],
     [("tl.arange(0, TILE)", "tl.arange(0, 1 << 40)")],
     [("tl.arange(0, TILE)", "tl.arange(0, 1099511627776)")],
+    # Another may store the slots, before or behind the kernel.
+    *([(LAUNCH, f"        {call}\n" + LAUNCH)] for call in CALLS),
+    [(LAUNCH, "        launch = _compute_slot_mapping_kernel[(num_reqs,)]\n"
+              "        launch(positions, self.slot_mapping.gpu)\n" + LAUNCH)],
+    # How often, or with which arguments, the kernel is launched is not known.
+    [(LAUNCH, "        for _ in self.rounds:\n            num_tokens -= 1\n" + LAUNCH)],
+    [("            table.compute_slot_mapping(num_reqs, query_start_loc, positions)",
+      "            table.compute_slot_mapping(num_reqs, query_start_loc, positions, **self.more)")],
+    # What the kernel is given, and its language, may be another's.
+    [(JIT, '@triton.heuristics({"PAD_ID": lambda given: -1})\n' + JIT)],
+    [("import tl, triton", "import triton\nfrom vllm.v1.utils import language as tl")],
+    [("    row = tl.program_id(0)\n", "    row = tl.get_element(tl.program_id(0), 0)\n")],
+    [("+ row * table", "+ tl.cdiv(row - 6, 4) + row * table")],
 ]  # fmt: skip
 
 
