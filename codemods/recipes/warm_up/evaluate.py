@@ -36,6 +36,7 @@ MOST_STEPS = 20_000
 MOST_WAYS = 512
 DEEPEST = 25
 MOST_TURNS = 64
+LONGEST_TEXT = 10_000
 
 
 class TooComplex(Exception):
@@ -402,6 +403,13 @@ class _Frame:
         return self.follower.way.decide(value, ast.unparse(node))
 
     def value(self, node: ast.expr) -> Value:
+        found = self._value(node)
+        # A value that is made of itself twice, some forty times, has no end.
+        if not isinstance(found, Known) and len(found.text) > LONGEST_TEXT:
+            raise TooComplex("its values have too many parts")
+        return found
+
+    def _value(self, node: ast.expr) -> Value:
         match node:
             case ast.Constant():
                 return Known(node.value)

@@ -17,7 +17,7 @@ from typing import TypeGuard
 
 from codemods.engine.sources import SourceFile
 from codemods.recipes.slot_mapping.facts import kernel_body
-from codemods.recipes.slot_mapping.facts.kernel_body import Array, Unreadable, unreadable
+from codemods.recipes.slot_mapping.facts.kernel_body import Array, Budget, Unreadable, unreadable
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, METHOD
 from codemods.recipes.slot_mapping.facts.simulated_tables import Classes, SimulatedTables
 from codemods.recipes.warm_up.evaluate import Follower, Raised, TooComplex, Way, for_each_setting
@@ -49,13 +49,17 @@ STARTS = (0, 3, 5)
 POSITIONS = (3, 4, 5, 0, 1)
 MOST_TOKENS = 8
 MOST_REQUESTS = 4
+# A statement of the method takes as long.
+_VALUES_OF_A_STEP = 50
 
 
 def wrong_slots(classes: Classes) -> str | None:
     """What the method gets wrong, as a sentence's part; None where nothing is shown to be wrong."""
     try:
+        budget = Budget()
         # As a rule the lanes that the tokens need are enough.
-        found = _wrong(classes, MOST_TOKENS) and _wrong(classes, kernel_body.MOST_LANES)
+        found = _wrong(classes, MOST_TOKENS, budget)
+        found = found and _wrong(classes, kernel_body.MOST_LANES, budget)
         return None if found and _has_other_padding(classes) else found
     except kernel_body.NotCompiled as error:
         return str(error)
@@ -68,10 +72,10 @@ def _has_other_padding(classes: Classes) -> bool:
     return any(file is not None and re.search(_OTHER_PADDING, file.data) for file in files)
 
 
-def _wrong(classes: Classes, lanes: int) -> str | None:
+def _wrong(classes: Classes, lanes: int, budget: Budget) -> str | None:
     """A wrong slot; None where one way through the method, which engines may take, has none."""
     wrong = []
-    for engine in for_each_setting(partial(_followed, classes, lanes)):
+    for engine in for_each_setting(partial(_followed, classes, lanes, budget)):
         if engine.programs:
             wrong.append(engine.wrong())
             if wrong[-1] is None:
@@ -79,16 +83,22 @@ def _wrong(classes: Classes, lanes: int) -> str | None:
     return wrong[0] if wrong else None
 
 
-def _followed(classes: Classes, lanes: int, settings: Mapping[str, bool]) -> _Engine:
+def _followed(
+    classes: Classes, lanes: int, budget: Budget, settings: Mapping[str, bool]
+) -> _Engine:
     """An engine that has called the method for a batch of all the requests."""
-    engine, way = _Engine(classes, lanes), Way(settings)
+    engine, way = _Engine(classes, lanes, budget), Way(settings)
     method = engine.groups.method(METHOD) or unreadable()
     batch: dict[str, Value] = {
         "num_reqs": Known(len(STARTS) - 1),
         "query_start_loc": Known(_array(STARTS)),
         "positions": Known(_array(POSITIONS)),
     }
-    Follower(engine, way, exact=True).call(method, ((), batch))
+    follower = Follower(engine, way, exact=True)
+    try:
+        follower.call(method, ((), batch))
+    finally:
+        budget.spend(follower.steps * _VALUES_OF_A_STEP)
     return unreadable() if way.taken else engine
 
 
@@ -150,6 +160,7 @@ class _Engine:
 
     classes: Classes
     lanes: int
+    budget: Budget
     programs: int = 0
     slots: list[Array] = field(default_factory=list)
 
@@ -241,7 +252,7 @@ class _Engine:
             for name, one in passed.items()
             if isinstance(one, Known) and not isinstance(one.value, bool)
         }
-        kernel_body.evaluate(node, known, programs.value, self.lanes)
+        kernel_body.evaluate(node, known, programs.value, self.lanes, self.budget)
         self.programs = max(self.programs, programs.value)
 
     def _kernel(self, value: Value) -> ast.FunctionDef:

@@ -111,6 +111,7 @@ FALL_BACK = (
     "\n\nif not HAS_TRITON:\n\n    def _compute_slot_mapping_kernel(*given):\n        pass\n\n\n"
 )
 FILLED = "        self.slot_mapping.gpu.fill_(PAD_SLOT_ID)\n"
+TWICE = ("known = (*known, *known)", "known = known + known", "known = (known, known)")
 CALLS = (
     "self.native(num_reqs)",
     "self.native.store(num_reqs)",
@@ -144,6 +145,13 @@ UNREAD: list[Changes] = [
     [(LAUNCH, "        for _ in self.rounds:\n            num_tokens -= 1\n" + LAUNCH)],
     [("            table.compute_slot_mapping(num_reqs, query_start_loc, positions)",
       "            table.compute_slot_mapping(num_reqs, query_start_loc, positions, **self.more)")],
+    # Too much to evaluate.
+    *(
+        [(LAUNCH, "        known = (self.step,)\n" + f"        {text}\n" * 40 + LAUNCH)]
+        for text in TWICE
+    ),
+    [(LAUNCH, "        known = self.step\n" + "        known += known\n" * 40 + LAUNCH)],
+    [("    row = tl", "    for i in range(400):\n        tl.arange(0, 4096) + i\n    row = tl")],
     # What the kernel is given, and its language, may be another's.
     [(JIT, '@triton.heuristics({"PAD_ID": lambda given: -1})\n' + JIT)],
     [("import tl, triton", "import triton\nfrom vllm.v1.utils import language as tl")],
