@@ -565,8 +565,7 @@ class _Frame:
             self.environment.launched(kernel, grid, node, given, self.follower.way)
             return Known(None)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
-            assert self.function.first is not None
-            return self.function.first
+            return self.function.first or Setting("super()")
         if isinstance(node.func, ast.Attribute):
             return self._method_call(node, node.func)
         function = self.value(node.func)

@@ -44,13 +44,13 @@ _LEAVE_TABLES = frozenset(
 # For each group; a group's rank is the last.
 BLOCK_SIZES = (4, 2)
 RANKS = (1, 2)
-WIDTH = 8
 STARTS = (0, 3, 5)
 POSITIONS = (3, 4, 5, 0, 1)
 MOST_TOKENS = 8
 MOST_REQUESTS = 4
 # A statement of the method takes as long.
 _VALUES_OF_A_STEP = 50
+_MEMORY = 64
 
 
 def wrong_slots(classes: Classes) -> str | None:
@@ -104,13 +104,13 @@ def _followed(
 
 def slots_of(group: int, ranks: int) -> list[int]:
     """The slots of a group on the last rank, as the reference of the `result` proof has them."""
-    size, blocks = BLOCK_SIZES[group], _blocks(group).values
+    size, blocks = BLOCK_SIZES[group], _blocks(group)
     found = [PAD] * MOST_TOKENS
     for row, (start, end) in enumerate(pairwise(STARTS)):
         for token in range(start, end):
             block, offset = divmod(POSITIONS[token], size * ranks)
             if offset % ranks == ranks - 1:
-                found[token] = blocks[row * WIDTH + block] * size + offset // ranks
+                found[token] = blocks.values[row * blocks.shape[1] + block] * size + offset // ranks
     return found
 
 
@@ -119,9 +119,9 @@ def _array(values: tuple[int, ...]) -> Array:
 
 
 def _blocks(group: int) -> Array:
-    """A block table in which no block is there twice."""
-    shape = (MOST_REQUESTS, WIDTH)
-    return Array({place: 50 + 100 * group + place for place in range(shape[0] * shape[1])}, shape)
+    """A block table for the most tokens: no block is there twice, nor in the memory behind it."""
+    shape = (MOST_REQUESTS, MOST_TOKENS // BLOCK_SIZES[group])
+    return Array({place: 50 + 100 * group + place for place in range(_MEMORY)}, shape)
 
 
 def _is_array(value: Value) -> TypeGuard[Known]:
@@ -217,7 +217,7 @@ class _Engine:
     def called(self, base: Value, name: str, given: Arguments) -> Value | None:
         if _is_array(base):
             is_stride = (name, given) == ("stride", ((Known(0),), {})) and base.value.shape[1:]
-            return Known(WIDTH) if is_stride else unreadable()
+            return Known(base.value.shape[1]) if is_stride else unreadable()
         if not isinstance(base, DottedName):
             return None if _is_followed(base, name) else unreadable()
         path = DottedName(base.file, f"{base.text}.{name}" if name else base.text, base.imported)

@@ -63,7 +63,8 @@ FAULTS: list[tuple[Changes, str]] = [
     ([("PAD_ID=PAD_SLOT_ID", "PAD_ID=-2")], "to put -1 in place 5"),
     ([("row * table_stride", "table_stride")], "place 0 of"),
     ([("block_table.gpu.stride(0)", "max_num_reqs")], "place 3 of"),
-    ([("at % block_size", "at % table_stride")], "place 1 of"),
+    ([("block_table.gpu.stride(0)", "max_num_batched_tokens")], "place 3 of"),
+    ([("at % block_size", "at % table_stride")], "place 0 of"),
     ([("== tl.num_programs(0) - 1", ">= tl.num_programs(0) - 2")], "place 3 of"),
     (
         [("for table in self.block_tables:\n            table.compute",
@@ -89,6 +90,8 @@ RIGHT: list[Changes] = [
     NO_PADDING,
     # The lanes in the other order, of which the first are of no use.
     [("token = tl.arange(0, TILE)", "token = 63 - tl.arange(0, 64)")],
+    [("block_table.gpu.stride(0)", "block_table.gpu.shape[1]")],
+    [("block_table.gpu.stride(0)", "max_num_batched_tokens // self.block_size")],
     [("at // block_size, mask=ours, other=0", "at // block_size")],
     [(LAUNCH, "        num_tokens, known = 0, num_tokens\n"
               "        while num_tokens:\n            num_tokens = 0\n"
@@ -114,6 +117,7 @@ FILLED = "        self.slot_mapping.gpu.fill_(PAD_SLOT_ID)\n"
 TWICE = ("known = (*known, *known)", "known = known + known", "known = (known, known)")
 CALLS = (
     "self.native(num_reqs)",
+    "(lambda: super().store(num_reqs))()",
     "self.native.store(num_reqs)",
     "native.store(self, num_reqs)",
     "native.store([positions])",
@@ -175,8 +179,8 @@ def test_the_slots_are_those_of_the_proofs_reference(group: int, ranks: int) -> 
     sizes = tuple((size, size) for size in computed_slots.BLOCK_SIZES)
     engine = Engine(sizes, max_num_tokens=computed_slots.MOST_TOKENS, dcp=(ranks, ranks - 1))
     blocks = tuple(
-        np.array([*computed_slots._blocks(one).values.values()]).reshape(-1, computed_slots.WIDTH)
-        for one in range(len(sizes))
+        np.array([*table.values.values()]).reshape(-1, table.shape[1])
+        for table in map(computed_slots._blocks, range(len(sizes)))
     )
     batch = Batch(np.array(computed_slots.STARTS), np.array(computed_slots.POSITIONS), blocks)
     for layout in LAYOUTS:
