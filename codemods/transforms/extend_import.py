@@ -14,33 +14,6 @@ from codemods.transforms.layout import NOTHING, SPACE, bare, line_break, split
 from codemods.transforms.statements import insert_after, parse_statements, replace
 
 
-class ExtendImport(cst.CSTTransformer):
-    """Adds `name` to every module-level import of `module` that can take it.
-
-    `module` is written as in the source, leading dots kept. An import that binds the name already
-    is left as it is; `width` is the longest line, in characters, that is not broken.
-    """
-
-    def __init__(self, module: str, name: str, width: int = 88) -> None:
-        super().__init__()
-        self.module = module
-        self.name = name
-        self.width = width
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        return False
-
-    def leave_ImportFrom(
-        self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
-    ) -> cst.ImportFrom:
-        if names.import_module(original_node) != self.module:
-            return updated_node
-        return extended(updated_node, self.name, self.width)
-
-
 def extended(node: cst.ImportFrom, name: str, width: int = 88) -> cst.ImportFrom:
     """The import with one name more; the same import where it has the name or imports all."""
     if isinstance(node.names, cst.ImportStar):

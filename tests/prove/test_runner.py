@@ -217,7 +217,7 @@ def test_what_a_proof_starts_ends_with_it(
 ) -> None:
     marker = f"left-by-{os.urandom(8).hex()}"
     body = LEAVES.format(marker=marker, then=then).strip()
-    run(tmp_path, body, monkeypatch, timeout=8)
+    run(tmp_path, body, monkeypatch, timeout=3)
     assert not alive(marker)
 
 

@@ -5,18 +5,29 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from codemods.transforms import source
+from codemods.transforms import names, source
 from codemods.transforms.extend_import import (
-    ExtendImport,
+    extended,
     shortened,
     with_from_import,
     without_from_import,
 )
+from codemods.transforms.statements import replace
 from tests.rewriting import Rewrite, leaves_alone, rewrites
 
 
 def extend(module: str, name: str, width: int = 88) -> Rewrite:
-    return lambda data: source.parse(data).visit(ExtendImport(module, name, width)).bytes
+    """Extend every import of the module at the file's top."""
+
+    def rewrite(data: bytes) -> bytes:
+        tree = source.parse(data)
+        for node in [*names.walk(tree)]:
+            for small in node.body if isinstance(node, cst.SimpleStatementLine) else ():
+                if isinstance(small, cst.ImportFrom) and names.import_module(small) == module:
+                    tree = replace(tree, {small: extended(small, name, width)})
+        return tree.bytes
+
+    return rewrite
 
 
 def bind(module: str, name: str) -> Rewrite:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codemods.engine.sources import SourceFile
-from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE_CLASS, METHOD
+from codemods.recipes.slot_mapping.facts.names import METHOD
 from codemods.recipes.slot_mapping.facts.simulated_tables import (
     RUNNER,
     WORKER,
@@ -43,7 +43,6 @@ _MOMENTS = (
     (Live.FIRST_ROW, False),
     (Live.ANOTHER_ROW, False),
 )
-METHOD_NAME = f"{BLOCK_TABLE_CLASS}.{METHOD}"
 
 
 @dataclass(eq=False)
