@@ -36,6 +36,7 @@ MOST_STEPS = 20_000
 MOST_WAYS = 512
 DEEPEST = 25
 MOST_TURNS = 64
+LONGEST_TEXT = 10_000
 
 
 class TooComplex(Exception):
@@ -155,6 +156,8 @@ class Follower:
     entered: set[str] = field(default_factory=set)
     # The functions that the `with` blocks around a statement call.
     contexts: list[str] = field(default_factory=list)
+    # Whether to give up where the turns of a loop or the places of arguments are not known.
+    exact: bool = False
 
     def call(self, function: Function, given: Arguments) -> Value:
         """Follow a function's body; what it returns."""
@@ -311,6 +314,8 @@ class _Frame:
     def _each(self, value: Value, asked: str) -> Sequence[Value]:
         if isinstance(value, Items):
             return value.items
+        if self.follower.exact:
+            raise TooComplex(f"the items of {asked} are not known")
         if isinstance(value, (Varying, Tensor)):
             there = self.follower.way.decide(Varying(value.text), f"{asked} has an item")
             return (Varying(f"{value.text}[…]"),) if there else ()
@@ -328,6 +333,7 @@ class _Frame:
                     continue
         except _Broken:
             return
+        self.block(node.orelse)
 
     def _try(self, node: ast.Try) -> None:
         try:
@@ -397,6 +403,13 @@ class _Frame:
         return self.follower.way.decide(value, ast.unparse(node))
 
     def value(self, node: ast.expr) -> Value:
+        found = self._value(node)
+        # A value that is made of itself twice, some forty times, has no end.
+        if not isinstance(found, Known) and len(found.text) > LONGEST_TEXT:
+            raise TooComplex("its values have too many parts")
+        return found
+
+    def _value(self, node: ast.expr) -> Value:
         match node:
             case ast.Constant():
                 return Known(node.value)
@@ -552,8 +565,7 @@ class _Frame:
             self.environment.launched(kernel, grid, node, given, self.follower.way)
             return Known(None)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
-            assert self.function.first is not None
-            return self.function.first
+            return self.function.first or Setting("super()")
         if isinstance(node.func, ast.Attribute):
             return self._method_call(node, node.func)
         function = self.value(node.func)
@@ -602,6 +614,8 @@ class _Frame:
         return unknown(text, function, *parts)
 
     def _given(self, node: ast.Call) -> Arguments:
+        if self.follower.exact and any(word.arg is None for word in node.keywords):
+            raise TooComplex("the names of its arguments are not known")
         positional = self._display(node.args)
         assert isinstance(positional, Items)
         named = {word.arg: self.value(word.value) for word in node.keywords if word.arg}

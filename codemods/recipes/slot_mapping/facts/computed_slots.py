@@ -15,8 +15,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TypeGuard
 
+from codemods.engine.sources import SourceFile
 from codemods.recipes.slot_mapping.facts import kernel_body
-from codemods.recipes.slot_mapping.facts.kernel_body import Array, Unreadable, unreadable
+from codemods.recipes.slot_mapping.facts.kernel_body import Array, Budget, Unreadable, unreadable
 from codemods.recipes.slot_mapping.facts.names import BLOCK_TABLE, METHOD
 from codemods.recipes.slot_mapping.facts.simulated_tables import Classes, SimulatedTables
 from codemods.recipes.warm_up.evaluate import Follower, Raised, TooComplex, Way, for_each_setting
@@ -27,27 +28,38 @@ from codemods.recipes.warm_up.values import (
     Instance,
     Items,
     Known,
+    Setting,
     Value,
+    Varying,
 )
 
 PAD = -1  # as in every release; a tree with another is not judged
 _PADDING_FILES = (BLOCK_TABLE, "v1/attention/backends/utils.py")
 _OTHER_PADDING = rb"(?m)^PAD_SLOT_ID\b[^=\n]*=(?!\s*-1\s*(?:#|$))"
+_TRITONS = re.compile(r"from [\w.]*\btriton(_utils)? import\b|import triton\.language as tl$")
+# Python's functions that store nothing in the tables that they are given.
+_LEAVE_TABLES = frozenset(
+    {"enumerate", "getattr", "hasattr", "isinstance", "len", "list", "reversed", "tuple", "zip"}
+)
 # For each group; a group's rank is the last.
 BLOCK_SIZES = (4, 2)
 RANKS = (1, 2)
-WIDTH = 8
 STARTS = (0, 3, 5)
 POSITIONS = (3, 4, 5, 0, 1)
 MOST_TOKENS = 8
 MOST_REQUESTS = 4
+# A statement of the method takes as long.
+_VALUES_OF_A_STEP = 50
+_MEMORY = 64
 
 
 def wrong_slots(classes: Classes) -> str | None:
     """What the method gets wrong, as a sentence's part; None where nothing is shown to be wrong."""
     try:
+        budget = Budget()
         # As a rule the lanes that the tokens need are enough.
-        found = _wrong(classes, MOST_TOKENS) and _wrong(classes, kernel_body.MOST_LANES)
+        found = _wrong(classes, MOST_TOKENS, budget)
+        found = found and _wrong(classes, kernel_body.MOST_LANES, budget)
         return None if found and _has_other_padding(classes) else found
     except kernel_body.NotCompiled as error:
         return str(error)
@@ -60,10 +72,10 @@ def _has_other_padding(classes: Classes) -> bool:
     return any(file is not None and re.search(_OTHER_PADDING, file.data) for file in files)
 
 
-def _wrong(classes: Classes, lanes: int) -> str | None:
+def _wrong(classes: Classes, lanes: int, budget: Budget) -> str | None:
     """A wrong slot; None where one way through the method, which engines may take, has none."""
     wrong = []
-    for engine in for_each_setting(partial(_followed, classes, lanes)):
+    for engine in for_each_setting(partial(_followed, classes, lanes, budget)):
         if engine.programs:
             wrong.append(engine.wrong())
             if wrong[-1] is None:
@@ -71,28 +83,34 @@ def _wrong(classes: Classes, lanes: int) -> str | None:
     return wrong[0] if wrong else None
 
 
-def _followed(classes: Classes, lanes: int, settings: Mapping[str, bool]) -> _Engine:
+def _followed(
+    classes: Classes, lanes: int, budget: Budget, settings: Mapping[str, bool]
+) -> _Engine:
     """An engine that has called the method for a batch of all the requests."""
-    engine, way = _Engine(classes, lanes), Way(settings)
+    engine, way = _Engine(classes, lanes, budget), Way(settings)
     method = engine.groups.method(METHOD) or unreadable()
     batch: dict[str, Value] = {
         "num_reqs": Known(len(STARTS) - 1),
         "query_start_loc": Known(_array(STARTS)),
         "positions": Known(_array(POSITIONS)),
     }
-    Follower(engine, way).call(method, ((), batch))
+    follower = Follower(engine, way, exact=True)
+    try:
+        follower.call(method, ((), batch))
+    finally:
+        budget.spend(follower.steps * _VALUES_OF_A_STEP)
     return unreadable() if way.taken else engine
 
 
 def slots_of(group: int, ranks: int) -> list[int]:
     """The slots of a group on the last rank, as the reference of the `result` proof has them."""
-    size, blocks = BLOCK_SIZES[group], _blocks(group).values
+    size, blocks = BLOCK_SIZES[group], _blocks(group)
     found = [PAD] * MOST_TOKENS
     for row, (start, end) in enumerate(pairwise(STARTS)):
         for token in range(start, end):
             block, offset = divmod(POSITIONS[token], size * ranks)
             if offset % ranks == ranks - 1:
-                found[token] = blocks[row * WIDTH + block] * size + offset // ranks
+                found[token] = blocks.values[row * blocks.shape[1] + block] * size + offset // ranks
     return found
 
 
@@ -101,13 +119,39 @@ def _array(values: tuple[int, ...]) -> Array:
 
 
 def _blocks(group: int) -> Array:
-    """A block table in which no block is there twice."""
-    shape = (MOST_REQUESTS, WIDTH)
-    return Array({place: 50 + 100 * group + place for place in range(shape[0] * shape[1])}, shape)
+    """A block table for the most tokens: no block is there twice, nor in the memory behind it."""
+    shape = (MOST_REQUESTS, MOST_TOKENS // BLOCK_SIZES[group])
+    return Array({place: 50 + 100 * group + place for place in range(_MEMORY)}, shape)
 
 
 def _is_array(value: Value) -> TypeGuard[Known]:
     return isinstance(value, Known) and isinstance(value.value, Array)
+
+
+def _reaches(value: Value) -> bool:
+    """Whether what gets the value can store slots."""
+    if isinstance(value, Items):
+        return any(map(_reaches, value.items))
+    return isinstance(value, Instance) or _is_array(value)
+
+
+def _is_followed(base: Value, name: str) -> bool:
+    """Whether a call of `base.name` is followed, so that no store of it is missed."""
+    if isinstance(base, Instance):
+        own = base.attributes.get(name)
+        return (own is None and base.method(name) is not None) or isinstance(own, Function)
+    return hasattr(ast, name) or not isinstance(base, (Items, Setting, Varying))
+
+
+def _has_tritons_language(file: SourceFile) -> bool:
+    """Whether `tl` is Triton's in the file, and no other module."""
+    found = [
+        ast.unparse(node)
+        for node in (ast.walk(file.tree) if file.tree else ())
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        and any("tl" in (one.asname, one.name) for one in node.names)
+    ]
+    return bool(found) and all(map(_TRITONS.match, found))
 
 
 @dataclass(eq=False)
@@ -116,6 +160,7 @@ class _Engine:
 
     classes: Classes
     lanes: int
+    budget: Budget
     programs: int = 0
     slots: list[Array] = field(default_factory=list)
 
@@ -172,15 +217,17 @@ class _Engine:
     def called(self, base: Value, name: str, given: Arguments) -> Value | None:
         if _is_array(base):
             is_stride = (name, given) == ("stride", ((Known(0),), {})) and base.value.shape[1:]
-            return Known(WIDTH) if is_stride else unreadable()
+            return Known(base.value.shape[1]) if is_stride else unreadable()
         if not isinstance(base, DottedName):
-            return None
+            return None if _is_followed(base, name) else unreadable()
         path = DottedName(base.file, f"{base.text}.{name}" if name else base.text, base.imported)
         match path.text, given[0]:
             case "triton.next_power_of_2", (Known(int(number)),):
                 return Known(1 << (number - 1).bit_length())
-        takes_arrays = any(map(_is_array, (*given[0], *given[1].values())))
-        return unreadable() if takes_arrays and self.function(path) is None else None
+        passed = (*given[0], *given[1].values())
+        if path.text in _LEAVE_TABLES and not any(map(_is_array, passed)):
+            return None
+        return unreadable() if any(map(_reaches, passed)) and not self.function(path) else None
 
     def function(self, path: DottedName) -> Function | None:
         return self.names.function(path)
@@ -205,15 +252,18 @@ class _Engine:
             for name, one in passed.items()
             if isinstance(one, Known) and not isinstance(one.value, bool)
         }
-        kernel_body.evaluate(node, known, programs.value, self.lanes)
+        kernel_body.evaluate(node, known, programs.value, self.lanes, self.budget)
         self.programs = max(self.programs, programs.value)
 
     def _kernel(self, value: Value) -> ast.FunctionDef:
         """The kernel as syntax, where its name means nothing else."""
         found = self.classes.kernel(value)
         function = self.function(value) if isinstance(value, DottedName) else None
-        node = function.node if function is not None else None
-        if found is None or found.definitions[1:] or not isinstance(node, ast.FunctionDef):
+        if found is None or found.definitions[1:] or function is None:
             raise Unreadable
-        is_jitted = any("jit" in ast.unparse(one) for one in node.decorator_list)
-        return node if is_jitted else unreadable()
+        node = function.node
+        if not isinstance(node, ast.FunctionDef) or not _has_tritons_language(function.file):
+            raise Unreadable
+        # A second decorator may change what the kernel is given.
+        decorators = [ast.unparse(one) for one in node.decorator_list]
+        return node if len(decorators) == 1 and "jit" in decorators[0] else unreadable()

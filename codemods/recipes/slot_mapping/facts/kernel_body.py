@@ -17,6 +17,7 @@ MOST_PROGRAMS = 16
 MOST_STATEMENTS = 500
 MOST_LANES = 4096
 LARGEST = 1 << 40
+MOST_VALUES = 1_000_000
 
 
 class Unreadable(Exception):
@@ -50,7 +51,21 @@ class Pointer:
         return Pointer(self.array, self.place + further)
 
 
-def evaluate(kernel: ast.FunctionDef, given: Mapping[str, Any], programs: int, lanes: int) -> None:
+@dataclass(eq=False)
+class Budget:
+    """What is still evaluated, in values of lanes: all launches of a tree spend the same one."""
+
+    left: int = MOST_VALUES
+
+    def spend(self, values: int) -> None:
+        self.left -= values
+        if self.left < 0:
+            raise Unreadable
+
+
+def evaluate(
+    kernel: ast.FunctionDef, given: Mapping[str, Any], programs: int, lanes: int, budget: Budget
+) -> None:
     """Evaluate the programs of a launch, so that the arrays hold what the kernel stores.
 
     Of each block only the first `lanes` are looked at: nothing that is known here mixes lanes.
@@ -62,7 +77,7 @@ def evaluate(kernel: ast.FunctionDef, given: Mapping[str, Any], programs: int, l
     for number in range(programs):
         scope = {k: Pointer(v) if isinstance(v, Array) else v for k, v in given.items()}
         try:
-            _Program(scope, number, programs, lanes, {*unannotated}).block(kernel.body)
+            _Program(scope, number, programs, lanes, budget, {*unannotated}).block(kernel.body)
         except _Returned:
             continue
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
@@ -111,7 +126,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "tl.minimum": min,
     "tl.maximum": max,
     "tl.where": lambda test, yes, no: yes if test else no,
-    "tl.cdiv": lambda a, b: -(-a // b),
+    # As with //, below 0 the two round apart.
+    "tl.cdiv": lambda a, b: -(-a // b) if a >= 0 < b else unreadable(),
 }
 _CASTS = ("int32", "int64")
 
@@ -124,6 +140,7 @@ class _Program:
     number: int
     programs: int
     lanes: int
+    budget: Budget
     varying: set[str]
     own: set[str] = field(default_factory=set)
     statements: int = 0
@@ -191,6 +208,11 @@ class _Program:
         return found if isinstance(found, int) else unreadable()
 
     def value(self, node: ast.expr) -> Any:
+        found = self._value(node)
+        self.budget.spend(len(found) if isinstance(found, tuple) else 1)
+        return found
+
+    def _value(self, node: ast.expr) -> Any:
         match node:
             case ast.Constant(value=int()):
                 return node.value

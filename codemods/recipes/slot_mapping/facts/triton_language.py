@@ -27,4 +27,10 @@ _TEXT = """
     tuple tuple_type uint16 uint32 uint64 uint8 uint_to_uniform_float umulhi unsqueeze view void
     where xor_sum zeros zeros_like
 """
-NAMES = frozenset(_TEXT.split())
+# What a hardware vendor's Triton adds, as far as we know: compiled there.
+_OF_VENDORS = """
+    compile_hint custom_op extract_slice fixpipe gather_out_to_ub get_element index_put index_select
+    index_select_simd insert_slice multibuffer parallel scatter_ub_to_out sub_vec_id sub_vec_num
+    sync_block_all sync_block_set sync_block_wait
+"""
+NAMES = frozenset(f"{_TEXT} {_OF_VENDORS}".split())

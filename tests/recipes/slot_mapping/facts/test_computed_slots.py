@@ -63,7 +63,8 @@ FAULTS: list[tuple[Changes, str]] = [
     ([("PAD_ID=PAD_SLOT_ID", "PAD_ID=-2")], "to put -1 in place 5"),
     ([("row * table_stride", "table_stride")], "place 0 of"),
     ([("block_table.gpu.stride(0)", "max_num_reqs")], "place 3 of"),
-    ([("at % block_size", "at % table_stride")], "place 1 of"),
+    ([("block_table.gpu.stride(0)", "max_num_batched_tokens")], "place 3 of"),
+    ([("at % block_size", "at % table_stride")], "place 0 of"),
     ([("== tl.num_programs(0) - 1", ">= tl.num_programs(0) - 2")], "place 3 of"),
     (
         [("for table in self.block_tables:\n            table.compute",
@@ -89,14 +90,19 @@ RIGHT: list[Changes] = [
     NO_PADDING,
     # The lanes in the other order, of which the first are of no use.
     [("token = tl.arange(0, TILE)", "token = 63 - tl.arange(0, 64)")],
+    [("block_table.gpu.stride(0)", "block_table.gpu.shape[1]")],
+    [("block_table.gpu.stride(0)", "max_num_batched_tokens // self.block_size")],
     [("at // block_size, mask=ours, other=0", "at // block_size")],
+    [(LAUNCH, "        num_tokens, known = 0, num_tokens\n"
+              "        while num_tokens:\n            num_tokens = 0\n"
+              "        else:\n            num_tokens = known\n" + LAUNCH)],
     # Not every engine computes slots.
     [(LAUNCH, "        if self.mode == Mode.NONE:\n            return\n" + LAUNCH)],
     # One of two ways is right, and the other may be for no engine.
     [(LAUNCH, "        num_tokens = self.shift + 1 if self.shift else num_tokens\n" + LAUNCH)],
     [("            self.block_size,\n", "            self.kernel_size or self.block_size,\n")],
     [("            self.block_size,\n", "            self.block_size or 16,\n")],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", RIGHT)
@@ -108,6 +114,15 @@ FALL_BACK = (
     "\n\nif not HAS_TRITON:\n\n    def _compute_slot_mapping_kernel(*given):\n        pass\n\n\n"
 )
 FILLED = "        self.slot_mapping.gpu.fill_(PAD_SLOT_ID)\n"
+TWICE = ("known = (*known, *known)", "known = known + known", "known = (known, known)")
+CALLS = (
+    "self.native(num_reqs)",
+    "(lambda: super().store(num_reqs))()",
+    "self.native.store(num_reqs)",
+    "native.store(self, num_reqs)",
+    "native.store([positions])",
+    "self.stored.append(positions)",
+)
 # Each in a tree whose kernel stores wrong slots: what the rest does to them is not known.
 UNREAD: list[Changes] = [
     [(JIT, FALL_BACK + JIT)],
@@ -126,6 +141,26 @@ UNREAD: list[Changes] = [
     [("    row = tl.program_id(0)\n", "    row = tl.program_id(0)\n    tl.debug_barrier()\n")],
     [("tl.arange(0, TILE)", "tl.arange(0, 1 << 40)")],
     [("tl.arange(0, TILE)", "tl.arange(0, 1099511627776)")],
+    # Another may store the slots, before or behind the kernel.
+    *([(LAUNCH, f"        {call}\n" + LAUNCH)] for call in CALLS),
+    [(LAUNCH, "        launch = _compute_slot_mapping_kernel[(num_reqs,)]\n"
+              "        launch(positions, self.slot_mapping.gpu)\n" + LAUNCH)],
+    # How often, or with which arguments, the kernel is launched is not known.
+    [(LAUNCH, "        for _ in self.rounds:\n            num_tokens -= 1\n" + LAUNCH)],
+    [("            table.compute_slot_mapping(num_reqs, query_start_loc, positions)",
+      "            table.compute_slot_mapping(num_reqs, query_start_loc, positions, **self.more)")],
+    # Too much to evaluate.
+    *(
+        [(LAUNCH, "        known = (self.step,)\n" + f"        {text}\n" * 40 + LAUNCH)]
+        for text in TWICE
+    ),
+    [(LAUNCH, "        known = self.step\n" + "        known += known\n" * 40 + LAUNCH)],
+    [("    row = tl", "    for i in range(400):\n        tl.arange(0, 4096) + i\n    row = tl")],
+    # What the kernel is given, and its language, may be another's.
+    [(JIT, '@triton.heuristics({"PAD_ID": lambda given: -1})\n' + JIT)],
+    [("import tl, triton", "import triton\nfrom vllm.v1.utils import language as tl")],
+    [("    row = tl.program_id(0)\n", "    row = tl.get_element(tl.program_id(0), 0)\n")],
+    [("+ row * table", "+ tl.cdiv(row - 6, 4) + row * table")],
 ]  # fmt: skip
 
 
@@ -144,8 +179,8 @@ def test_the_slots_are_those_of_the_proofs_reference(group: int, ranks: int) -> 
     sizes = tuple((size, size) for size in computed_slots.BLOCK_SIZES)
     engine = Engine(sizes, max_num_tokens=computed_slots.MOST_TOKENS, dcp=(ranks, ranks - 1))
     blocks = tuple(
-        np.array([*computed_slots._blocks(one).values.values()]).reshape(-1, computed_slots.WIDTH)
-        for one in range(len(sizes))
+        np.array([*table.values.values()]).reshape(-1, table.shape[1])
+        for table in map(computed_slots._blocks, range(len(sizes)))
     )
     batch = Batch(np.array(computed_slots.STARTS), np.array(computed_slots.POSITIONS), blocks)
     for layout in LAYOUTS:

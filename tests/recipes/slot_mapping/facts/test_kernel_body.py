@@ -9,11 +9,13 @@ import pytest
 
 from codemods.recipes.slot_mapping.facts.kernel_body import (
     Array,
+    Budget,
     NotCompiled,
     Unreadable,
     evaluate,
 )
 
+VALUES = 10_000
 SIGNATURE = "out, numbers, count, N: tl.constexpr = 4"
 
 
@@ -24,7 +26,7 @@ def stored(body: str, *, programs: int = 1, lanes: int = 8, count: int = 3) -> d
     assert isinstance(kernel, ast.FunctionDef)
     out, numbers = Array({}, (4,)), Array({i: 10 + i for i in range(4)}, (4,))
     given = {"out": out, "numbers": numbers, "count": count, "N": 4}
-    evaluate(kernel, given, programs, lanes)
+    evaluate(kernel, given, programs, lanes, Budget(VALUES))
     return out.values
 
 
@@ -87,6 +89,8 @@ def test_the_first_lanes_alone_can_be_looked_at() -> None:
         LANES + "if at == 0:\n    tl.store(out, 1)",
         LANES + "tl.store(out + at, tl.arange(0, 2))",
         LANES + "tl.store(out + at[None, :], 1)",
+        "tl.store(out, tl.cdiv(0 - count, 4))",
+        "at = tl.arange(0, 8)\nfor i in range(400):\n    at = at + at % 2 + at % 2",
     ],
 )
 def test_what_is_not_known_is_unreadable(body: str) -> None:
