@@ -32,7 +32,7 @@ test: setup
 # Every release, every planted fault in every tree, and the whole searches, drawn again each time:
 # an hour.
 search: setup
-	FORKS_PROFILE=search FORKS_SCALE=20 $(PYTEST) -n auto tests/forks tests/releases tests/engine/test_commits.py \
+	FORKS_PROFILE=search FORKS_SCALE=30 $(PYTEST) -n auto tests/forks tests/releases tests/engine/test_commits.py \
 	    tests/packaging tests/write \
 	    tests/recipes/kv_block_zeroing/test_releases.py tests/recipes/kv_block_zeroing/proofs \
 	    tests/recipes/slot_mapping/test_check_of_planted.py tests/recipes/slot_mapping/proofs

@@ -1,6 +1,6 @@
 """How much the tests search: a quarter, the same cases each time, or with search the whole.
 
-FORKS_PROFILE=search takes the whole and draws new cases, FORKS_SCALE=20 twenty times as many.
+FORKS_PROFILE=search takes the whole and draws new cases, FORKS_SCALE=30 thirty times as many.
 """
 
 from __future__ import annotations

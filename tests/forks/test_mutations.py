@@ -142,9 +142,10 @@ def test_the_release_as_it_is_gets_a_right_rewrite(version: str) -> None:
 def test_one_anchor_gone_wrong_is_refused_or_still_right(version: str, change: str) -> None:
     tree = sources(version)
     wrong = {}
-    for anchor in part_of(anchors(version), list(CHANGES).index(change)):
+    for number, anchor in enumerate(part_of(anchors(version), list(CHANGES).index(change))):
         mutant = CHANGES[change](tree, anchor)
-        result = judged(mutant, runs=False)
+        # A second run costs as much as the first, so not every mutant gets one.
+        result = judged(mutant, again=FRESH or number % 4 == 0, runs=False)
         if result.faults:
             wrong[f"{anchor.file}:{anchor.first}"] = (result.faults, result.diff)
     assert wrong == {}

@@ -62,14 +62,14 @@ def check(tree: Tree, *, again: bool = False) -> Judged:
     return result
 
 
-@examples(800)
+@examples(500)
 @given(st.data())
 def test_a_mixed_worker_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(WORKERS))).tree
     check(mixed(data, tree, WORKER, 4))
 
 
-@examples(700)
+@examples(420)
 @given(st.data())
 def test_a_mixed_block_table_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(TABLES))).tree
@@ -83,7 +83,7 @@ def test_a_mixed_warm_up_module_is_right_or_refused(data: st.DataObject) -> None
     check(mixed(data, tree, WARMUP, 3), again=one_in_five(data))
 
 
-@examples(300)
+@examples(240)
 @given(st.data())
 def test_any_bytes_are_kept_or_refused(data: st.DataObject) -> None:
     tree = trees.fork("00-monitor-in-triton-utils").tree
@@ -95,7 +95,7 @@ def test_any_bytes_are_kept_or_refused(data: st.DataObject) -> None:
     check(tree, again=one_in_five(data))
 
 
-@examples(400)
+@examples(300)
 @given(st.data())
 def test_any_fork_mixed_everywhere_is_right_or_refused(data: st.DataObject) -> None:
     tree = trees.fork(data.draw(st.sampled_from(ANY))).tree
