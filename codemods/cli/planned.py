@@ -6,8 +6,9 @@ import argparse
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from codemods.engine import registry
 from codemods.engine.checkout import AmbiguousPackage, Checkout, NoPackage, UsageError
@@ -16,16 +17,14 @@ from codemods.engine.planning import make_plan, refused_plan, wanted
 from codemods.engine.recipe import Recipe
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """A plan and the checkout that it was made from."""
 
     plan: Plan
     checkout: Checkout
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """What the options ask to be decided."""
 
     recipes: tuple[Recipe, ...]
@@ -39,7 +38,8 @@ class Asked:
         """Raises UsageError."""
         if options.tree is not None and options.release is not None:
             raise UsageError("name a TREE or a --release, not both")
-        recipes = registry.chosen(options.recipe)
+        with _no_collection():
+            recipes = registry.chosen(options.recipe)
         only, skip = frozenset(options.only), frozenset(options.skip)
         _check_edits(recipes, only, skip)
         return cls(recipes, only, skip, options.replace, options.package)
@@ -111,9 +111,9 @@ def _release(version: str) -> Path:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Pause the collector: trees only grow while a plan is made, and it visits each again.
+    """Pause the collector: modules and trees only grow meanwhile, and it visits each again.
 
-    Nor need it look at them later: they hold no cycles, and at the end it would visit them all.
+    Nor need it look at them later: they stay, and at the end it would visit them all.
     """
     enabled = gc.isenabled()
     gc.disable()

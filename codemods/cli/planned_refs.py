@@ -91,6 +91,6 @@ def _decide(
 
 def _renamed(planned: Planned, ref: Ref, files: CommitFiles) -> Planned:
     """What was decided for another commit whose files are the same."""
-    tree = replace(planned.plan.tree, ref=ref.name, commit=ref.commit)
+    tree = planned.plan.tree._replace(ref=ref.name, commit=ref.commit)
     checkout = replace(planned.checkout, source=files, ref=ref.name, commit=ref.commit)
     return Planned(replace(planned.plan, tree=tree), checkout)

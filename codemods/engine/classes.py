@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -16,8 +17,7 @@ from codemods.engine.sources import SourceFile, Sources
 from codemods.transforms import names
 
 
-@dataclass(frozen=True)
-class Class:
+class Class(NamedTuple):
     """A class and the file that defines it."""
 
     file: SourceFile

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 
 class Status(str, Enum):
@@ -126,8 +127,7 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@dataclass(frozen=True)
-class Tree:
+class Tree(NamedTuple):
     """Which tree a plan is for.
 
     `root` is the folder the user named; `package` the vLLM package relative to it (POSIX, "." when
@@ -142,8 +142,7 @@ class Tree:
     ref: str | None = None
 
 
-@dataclass(frozen=True)
-class About:
+class About(NamedTuple):
     """A recipe's own words: `title` is a heading, `subject` and `origin` are a patch's.
 
     `origin` is the URL of the upstream issue or pull request that the change comes from.

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from codemods.engine.files import read_file, read_start
 
@@ -25,8 +25,7 @@ class BrokenRepository(Exception):
     """A `.git` file names a repository that is not there; the message is one line."""
 
 
-@dataclass(frozen=True)
-class Repository:
+class Repository(NamedTuple):
     """A git repository.
 
     `top` is the folder of its work tree, None for a bare one. `folder` holds HEAD and the index;

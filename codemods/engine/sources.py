@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -31,8 +32,7 @@ class Refusal(Exception):
         return Outcome(edit, Status.REFUSED, self.reason, self.detail, self.file, self.line)
 
 
-@dataclass(frozen=True)
-class Edited:
+class Edited(NamedTuple):
     """The result of an edit: its outcome and, where it changes a file, the new module.
 
     `marker` is text whose line the outcome points at; where it is empty, the first changed line.

@@ -6,7 +6,7 @@ Lines are broken as ruff and black break them, so that what was formatted stays 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -21,8 +21,7 @@ from codemods.transforms.layout import (
 )
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """Breaks decorators of a module that are longer than `width` characters."""
 
     module: cst.Module

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -18,8 +18,7 @@ from codemods.transforms import names
 _JIT = frozenset({"triton.jit", "triton.runtime.jit.jit"})
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """What names mean where a kernel is defined.
 
     `origins` has the full dotted name of what a name is imported as, or is another name of;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -38,8 +38,7 @@ def holds_comment(space: object) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(NamedTuple):
     """The space before and behind an item that is put last, and whether a comma follows it."""
 
     before: cst.BaseParenthesizableWhitespace
@@ -47,8 +46,7 @@ class Added:
     comma: bool
 
 
-@dataclass(frozen=True)
-class Inside:
+class Inside(NamedTuple):
     """White space inside brackets that hold an item: behind each comma between two, and around."""
 
     opening: cst.BaseParenthesizableWhitespace

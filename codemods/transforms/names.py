@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import libcst as cst
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(NamedTuple):
     """One name bound by an import: `from MODULE import NAME as local`, or `import MODULE as local`.
 
     `module` keeps its leading dots; `name` is None for a plain `import`.

@@ -201,7 +201,7 @@ def series(tmp_path: Path) -> Plan:
     first = plan_over(tmp_path, ("a.py", b"x\n", b"y\n")).recipes[0]
     second = plan_over(tmp_path, ("a.py", b"y\n", b"z\n")).recipes[0]
     none = RecipePlan("idle", ABOUT, Verdict.NOT_AFFECTED, "It is fine.", ())
-    third = replace(second, recipe="other", about=replace(ABOUT, subject="Make more of it up"))
+    third = replace(second, recipe="other", about=ABOUT._replace(subject="Make more of it up"))
     return replace(plan_of(), recipes=(first, none, third))
 
 

@@ -109,5 +109,5 @@ def test_settings_that_cannot_be_read_skip_the_row(name: str, text: str, tmp_pat
 
 def test_a_ref_is_skipped(tmp_path: Path) -> None:
     found = one_file(tmp_path, "a = 1\n", "a = 2\n")
-    plan = replace(found.plan, tree=replace(found.plan.tree, ref="main"))
+    plan = replace(found.plan, tree=found.plan.tree._replace(ref="main"))
     assert proved(Subject(plan, found.checkout)).status is ProofStatus.SKIPPED

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -20,8 +21,7 @@ from codemods.transforms import names
 from codemods.transforms.jit import Scope
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A jitted function and the file that defines it; one name may have several definitions."""
 
     name: str
@@ -29,8 +29,7 @@ class Kernel:
     definitions: tuple[cst.FunctionDef, ...]
 
 
-@dataclass(frozen=True)
-class Launches:
+class Launches(NamedTuple):
     """What the method reaches: its kernels, launches that are not resolved, upstream's class."""
 
     kernels: tuple[Kernel, ...]

@@ -7,8 +7,7 @@ and nothing that belongs to the monitor, or declares the engine started, comes b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 WARMUP_MODULE = "gpu.warmup"
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """The call of a recipe's warm-up: `purpose` ends the comment above it.
 
     `v1_only` is for a warm-up that must not be given the V2 runner.

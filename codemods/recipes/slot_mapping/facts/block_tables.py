@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -28,8 +28,7 @@ _CLEAR_ROW = {"clear_row": ("row_idx",)}
 LIMITS = ("max_num_reqs", "max_num_batched_tokens")
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """The classes of the tables of all KV cache groups, and of one of them, as `file` has them."""
 
     file: SourceFile

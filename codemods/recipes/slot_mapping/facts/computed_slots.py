@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -147,11 +147,22 @@ def _has_tritons_language(file: SourceFile) -> bool:
     """Whether `tl` is Triton's in the file, and no other module."""
     found = [
         ast.unparse(node)
-        for node in (ast.walk(file.tree) if file.tree else ())
+        for node in (_statements(file.tree) if file.tree else ())
         if isinstance(node, (ast.Import, ast.ImportFrom))
         and any("tl" in (one.asname, one.name) for one in node.names)
     ]
     return bool(found) and all(map(_TRITONS.match, found))
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a module and all inside them, with what holds them; no expressions."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, ())
+            stack += inner if isinstance(inner, list) else ()
 
 
 @dataclass(eq=False)

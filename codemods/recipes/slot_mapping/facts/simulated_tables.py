@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -51,8 +52,7 @@ _DTYPES = {"query_start_loc": "int32", "positions": "int64"}
 _HAS_A_DEVICE = frozenset({"torch.cuda.is_available", "current_platform.is_cuda_alike"})
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One launch: the kernel, where, and the constants that it is given."""
 
     kernel: str

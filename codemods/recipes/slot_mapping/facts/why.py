@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from codemods.engine.checkout import RUNNER, WORKER
 from codemods.engine.sources import Refusal, SourceFile, Sources
@@ -33,8 +33,7 @@ _DEFINED = re.compile(rb"^[ \t]*(?:async )?def (\w+)", re.MULTILINE)
 _CLASSES = f"each class of {PARAMETER} (1, a multiple of 16, any other)"
 
 
-@dataclass(frozen=True)
-class UpstreamWarmup:
+class UpstreamWarmup(NamedTuple):
     """A function of the tree that launches the kernel before requests do.
 
     `sizes` are the block sizes of tables that it makes itself, None where it takes the runner's;
@@ -234,8 +233,7 @@ def _parsed(file: SourceFile) -> ast.Module:
         return ast.Module([], [])
 
 
-@dataclass(frozen=True)
-class _Guard:
+class _Guard(NamedTuple):
     """A test on the way to a call, and how it has to come out."""
 
     test: ast.expr
